@@ -1,0 +1,49 @@
+"""Every error and warning that jaxgcd raises on purpose.
+
+An error names the place (terminal, rule, token id, argument, file) and what to do about it.
+All derive from `JaxgcdError`; those that report a bad argument are also `ValueError`s.
+"""
+
+
+class JaxgcdError(Exception):
+    """Base class of all errors raised by jaxgcd."""
+
+
+class GrammarError(JaxgcdError, ValueError):
+    """The grammar cannot be compiled: Lark rejects it, its language is empty, or it needs something refused."""
+
+
+class UnsupportedRegexError(GrammarError):
+    """A terminal uses a regular-expression feature that is not regular or not supported; names the terminal."""
+
+
+class GrammarTooLarge(GrammarError):
+    """A limit was exceeded while compiling; says which limit, and which terminal or rule is responsible."""
+
+
+class InexactGrammarError(GrammarError):
+    """`exact=True` was asked for, and the tables could not be made exact; lists the reasons."""
+
+
+class VocabularyError(JaxgcdError, ValueError):
+    """The token list, its EOS ids or the tokenizer cannot be used; names the token id."""
+
+
+class ShapeError(JaxgcdError, ValueError):
+    """An array argument has the wrong shape or dtype; raised while tracing."""
+
+
+class ModelError(JaxgcdError):
+    """A model file is missing, damaged or of a kind that is not supported; names the file."""
+
+
+class PromptTooLongError(ModelError, ValueError):
+    """The prompt and the tokens to be generated do not fit into the key-value cache."""
+
+
+class MissingExtraError(JaxgcdError, ImportError):
+    """An optional dependency is not installed; names the extra that brings it."""
+
+
+class InexactGrammarWarning(UserWarning):
+    """The masks never miss a token but may lead to a dead end; lists the reasons."""
