@@ -10,11 +10,11 @@ class JaxgcdError(Exception):
 
 
 class GrammarError(JaxgcdError, ValueError):
-    """The grammar cannot be compiled: Lark rejects it, its language is empty, or it needs something refused."""
+    """The grammar cannot be compiled: Lark rejects it, its language is empty, or it is refused."""
 
 
 class UnsupportedRegexError(GrammarError):
-    """A terminal uses a regular-expression feature that is not regular or not supported; names the terminal."""
+    """A terminal uses a regex feature that is not regular or not supported; names the terminal."""
 
 
 class GrammarTooLarge(GrammarError):

@@ -1,0 +1,130 @@
+"""A Lark grammar as plain data: what its scanner matches, in order, and its LALR(1) table.
+
+The terminals, their order and their relabelling come from Lark's own scanner object and the table from
+Lark's own parser, so that none of Lark's rules is derived a second time. Only `parser="lalr"` grammars with
+one start rule are taken; options that change the language or run user code are refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import lark
+from lark.exceptions import LarkError
+from lark.lexer import BasicLexer, UnlessCallback
+
+from jaxgcd.errors import GrammarError
+from jaxgcd.parsing.table import ParseTable, parse_table_from_lark
+
+LEXERS = ("basic",)
+
+# Options of `lark.Lark` that change the language or run user code while lexing or parsing, with the value
+# that leaves them off.
+_REFUSED_OPTIONS = {
+    "postlex": None,
+    "transformer": None,
+    "lexer_callbacks": {},
+    "use_bytes": False,
+    "regex": False,
+    "g_regex_flags": 0,
+    "_plugins": {},
+}
+
+
+@dataclass(frozen=True)
+class ScannerTerminal:
+    """One alternative of a scanner: a terminal's regex and what its lexemes are called.
+
+    `keywords` are `(terminal name, regex)` pairs in Lark's order: a lexeme of this terminal that one of them
+    matches as a whole is emitted as the first such keyword. `ignored` lexemes are dropped whatever they
+    would be called, as Lark decides that before it relabels.
+    """
+
+    name: str
+    pattern: str
+    ignored: bool
+    keywords: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A compiled Lark grammar: `scanner` in order of preference, and `table` with its symbols."""
+
+    scanner: tuple[ScannerTerminal, ...]
+    table: ParseTable
+    lexer: str
+
+
+def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str = "basic") -> Grammar:
+    """Reads a Lark grammar, given as its text or as a built `lark.Lark` object.
+
+    Args:
+        grammar: the text of a Lark grammar, or `lark.Lark(..., parser="lalr", lexer=lexer)`.
+        start: the start rule; of a built object, its only one.
+        lexer: `"basic"`, Lark's lexer that does not look at the parser.
+
+    Raises:
+        GrammarError: Lark rejects the grammar (not LALR(1): names both rules and the lookahead), or an option
+            is refused.
+    """
+    if lexer not in LEXERS:
+        raise GrammarError(f"`lexer={lexer!r}` is not supported; use one of {', '.join(map(repr, LEXERS))}.")
+    parser = _built(grammar, start, lexer) if isinstance(grammar, lark.Lark) else _build(grammar, start, lexer)
+    try:
+        scanner = _scanner_terminals(parser.parser.lexer)
+    except re.error as error:
+        raise GrammarError(
+            f"Python's `re` cannot compile the scanner of this grammar: {error}. Look for a group name that "
+            "two terminals share, or a reference to a group by its number."
+        ) from error
+    return Grammar(scanner, parse_table_from_lark(parser, start), lexer)
+
+
+def _build(text: str, start: str, lexer: str) -> lark.Lark:
+    if not isinstance(text, str):
+        raise GrammarError(f"`grammar` must be a text or a `lark.Lark` object, not {type(text).__name__}.")
+    try:
+        return lark.Lark(text, parser="lalr", lexer=lexer, start=start)
+    except (LarkError, re.error) as error:
+        raise GrammarError(f"Lark rejects the grammar: {error}") from error
+
+
+def _built(parser: lark.Lark, start: str, lexer: str) -> lark.Lark:
+    options = parser.options
+    if options.parser != "lalr":
+        raise GrammarError(f"The grammar was built with `parser={options.parser!r}`; build it with `parser='lalr'`.")
+    if options.lexer != lexer:
+        raise GrammarError(
+            f"The grammar was built with `lexer={options.lexer!r}` but `lexer={lexer!r}` was asked for; "
+            "the two must agree, as the language depends on it."
+        )
+    for name, neutral in _REFUSED_OPTIONS.items():
+        if (getattr(options, name) or neutral) != neutral:
+            raise GrammarError(
+                f"The grammar was built with the option `{name}`, which changes the language or runs Python "
+                "code while parsing; that cannot be compiled. Build it without."
+            )
+    if list(options.start) != [start]:
+        raise GrammarError(
+            f"The grammar was built with the start rules {list(options.start)}; build it with "
+            f"`start={start!r}` alone, as further start rules change the LALR lookaheads."
+        )
+    return parser
+
+
+def _scanner_terminals(lexer: BasicLexer) -> tuple[ScannerTerminal, ...]:
+    scanner = lexer.scanner  # builds `lexer.callback` as well
+    result = []
+    for terminal in scanner.terminals:
+        callback = lexer.callback.get(terminal.name)
+        keywords = callback.scanner.terminals if isinstance(callback, UnlessCallback) else ()
+        result.append(
+            ScannerTerminal(
+                terminal.name,
+                terminal.pattern.to_regexp(),
+                terminal.name in lexer.ignore_types,
+                tuple((keyword.name, keyword.pattern.to_regexp()) for keyword in keywords),
+            )
+        )
+    return tuple(result)

@@ -1,0 +1,141 @@
+"""The leftmost-first deterministic automaton of one pattern.
+
+`compile_pattern` determinises *ordered lists* of threads (the construction of RE2 and of Rust's
+regex-automata): when a thread matches, the threads behind it are dropped, those in front of it go on,
+and if one of them matches later, that later match is the one that a backtracking matcher reports. So a
+text's match is the last one that the automaton reaches.
+
+A thread also carries a formula, its open lookarounds; reading a byte takes the formula's derivative,
+and a thread whose formula is false is gone. A thread that matches under a formula leaves the threads
+behind it alive, under the formula's negation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxgcd.errors import GrammarTooLarge, UnsupportedRegexError
+from jaxgcd.lexing import regex
+from jaxgcd.lexing.charset import ALL, COMPLETE, char_automaton
+from jaxgcd.lexing.determinise import Determiniser
+from jaxgcd.lexing.formula import FALSE, LEFT, TRUE, Automaton, Formulas
+from jaxgcd.lexing.minimise import minimise
+
+__all__ = ["Automaton", "compile_pattern", "existence"]
+
+
+def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int = 20000) -> int:
+    """Registers the minimal leftmost-first automaton of a Python regex.
+
+    After the bytes `x` from the start of a lexeme, `accept[state]` says whether `x` is what
+    `re.match(pattern, text)` matches, provided that no longer match is reached later in the text:
+    `FALSE`, `TRUE`, or a formula about the text after `x`.
+
+    Args:
+        formulas: where the automaton, and those of its lookarounds, are registered.
+        pattern: the regex, for text (`str`), without flags other than its inline ones.
+        name: the terminal, for error messages.
+        limit: the most nodes of the nondeterministic, and states of a deterministic automaton.
+
+    Returns:
+        The automaton's index in `formulas.automata`. Patterns with equal automata share it.
+
+    Raises:
+        UnsupportedRegexError: the pattern is not regular, or depends on the text left of the lexeme.
+        GrammarTooLarge: `limit` was exceeded.
+    """
+    try:
+        nfa = regex.parse(pattern, name, limit=limit)
+        automaton_id = Determiniser(nfa, formulas, name, limit).automaton(nfa.start, None, ordered=True)
+    except RecursionError:
+        message = f"terminal {name}: its regex is nested too deeply; split the terminal"
+        raise GrammarTooLarge(message) from None
+    places = _reachable(formulas, automaton_id)
+    for place, question in places:
+        if place == LEFT:
+            raise UnsupportedRegexError(
+                f"terminal {name}: `{formulas.left_questions[question]}` can look at the text left of the"
+                " terminal's own match, which is not supported; make the terminal match that text itself,"
+                " or leave the assertion out"
+            )
+    return _settle(formulas, automaton_id, [place for place, _ in places])
+
+
+def _reachable(formulas: Formulas, automaton_id: int) -> list[tuple[int, int]]:
+    """The pairs (automaton, state) that decide what an automaton matches, directly or through atoms."""
+    todo = [(automaton_id, 1)]
+    seen = set(todo)
+    for place, state in todo:
+        if place != LEFT:
+            automaton = formulas.automata[place]
+            found = [(place, after) for after in dict.fromkeys(automaton.trans[state].tolist())]
+            found += formulas.atoms(automaton.accept[state])
+            todo += [item for item in found if item not in seen]
+            seen.update(found)
+    return todo
+
+
+def _settle(formulas: Formulas, automaton_id: int, places: list[int]) -> int:
+    """Makes constants of formulas that decide nothing, because a later match counts anyway.
+
+    So `\\w+\\b` gets the automaton of `\\w+`.
+    """
+    automaton = formulas.automata[automaton_id]
+    accept, alphabet = list(automaton.accept), _alphabet(formulas, places)
+    for state, formula in enumerate(accept):
+        if formula > TRUE:
+            later = formulas.atom(automaton_id, state)
+            if _always(formulas, formulas.either(later, formula), alphabet):
+                accept[state] = TRUE
+            elif _always(formulas, formulas.either(later, formulas.negate(formula)), alphabet):
+                accept[state] = FALSE
+    if accept == automaton.accept:
+        return automaton_id
+    return formulas.register(minimise(automaton.classes, automaton.trans, accept))
+
+
+def _alphabet(formulas: Formulas, places: list[int]) -> list[list[tuple[int, int]]]:
+    """What may come next in well-formed UTF-8: pairs (byte, state) for each state of `char_automaton(ALL)`.
+
+    One byte stands for all that neither it nor the automata `places` tell apart.
+    """
+    edges = char_automaton(ALL).edges
+    cuts = {low for row in edges for low, _, _ in row}
+    classes = np.stack([formulas.automata[place].classes for place in dict.fromkeys(places)])
+    cuts.update(np.flatnonzero((classes[:, 1:] != classes[:, :-1]).any(axis=0)) + 1)
+    return [
+        [(int(b), to) for low, high, to in row for b in sorted(cuts) if low <= b <= high] for row in edges
+    ]
+
+
+def _always(
+    formulas: Formulas, formula: int, alphabet: list[list[tuple[int, int]]], limit: int = 2000
+) -> bool:
+    """Whether `formula` holds of every text; `False` as well if more than `limit` derivatives do not tell."""
+    start = char_automaton(ALL).start
+    todo = [(formula, start)]
+    seen = set(todo)
+    for now, inside in todo:
+        if len(seen) > limit or (inside == start and not formulas.at_end(now)):
+            return False
+        for byte, after in alphabet[inside]:
+            found = (formulas.derivative(now, byte), start if after == COMPLETE else after)
+            if found[0] != TRUE and found not in seen:
+                seen.add(found)
+                todo.append(found)
+    return True
+
+
+def existence(formulas: Formulas, automaton_id: int) -> int:
+    """Registers the automaton of "at least one byte was read, and there was a match since".
+
+    An atom over its start means the same as one over the start of `automaton_id`, but far fewer of its
+    states differ: all that comes after a certain match is one accepting state.
+    """
+    automaton = formulas.automata[automaton_id]
+    certain = np.array(automaton.accept) == TRUE
+    matched = len(certain)
+    trans = np.where(certain[automaton.trans], matched, automaton.trans)
+    trans = np.vstack([trans, np.full_like(trans[:1], matched)]).astype(np.int32)
+    accept = [FALSE if formula == TRUE else formula for formula in automaton.accept]
+    return formulas.register(minimise(automaton.classes, trans, [*accept, TRUE]))

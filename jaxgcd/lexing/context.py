@@ -1,0 +1,156 @@
+"""What the lookbehinds of a pattern have seen, as part of a state while determinising (see `determinise`).
+
+A lookbehind of width `w` runs its own automaton from each of the last `w` characters; where it is
+evaluated, the run that began `w` characters ago answers. A run that began left of the lexeme is in any
+of several states, or does not exist because the text begins later; what depends on it becomes an atom
+that nothing in the lexeme decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from jaxgcd.lexing.formula import Formulas
+from jaxgcd.lexing.regex import Nfa
+
+LEADS = (0xC2, 0xE0, 0xF0)
+"""The first bytes of characters with two, three and four bytes."""
+
+
+class Run(NamedTuple):
+    """A run of a lookbehind's automaton: in the one state of `states`, or, if not `known`, in any or none."""
+
+    automaton_id: int
+    states: tuple[int, ...]
+    known: bool
+
+
+class Context(NamedTuple):
+    """What the lookbehinds have seen.
+
+    Attributes:
+        pending: how many bytes of the current character are still to come.
+        runs: for each lookbehind its runs, youngest first; empty where the program at hand does not use
+            the lookbehind.
+    """
+
+    pending: int
+    runs: tuple[tuple[Run, ...], ...]
+
+
+class Contexts:
+    """Numbers the contexts of one pattern. Number 0 is that of a program without lookbehinds.
+
+    Args:
+        nfa: the pattern.
+        formulas: where the lookbehinds' automata are registered.
+        firsts: the first byte of each byte class.
+        automaton: gives the automaton of (program, context it begins in, ordered).
+    """
+
+    def __init__(
+        self,
+        nfa: Nfa,
+        formulas: Formulas,
+        firsts: Sequence[int],
+        automaton: Callable[[int, int | None, bool], int],
+    ) -> None:
+        self._nfa = nfa
+        self._formulas = formulas
+        self._firsts = firsts
+        self._automaton = automaton
+        self._contexts = [Context(0, ())]
+        self._numbers = {self._contexts[0]: 0}
+        self._after: dict[tuple[int, int], int] = {}
+
+    def narrow(self, program: int, context: int | None) -> int:
+        """The part of a context that `program` can ask about; nothing is known if it is `None`."""
+        used = self._nfa.lookbehinds_of[program]
+        if not used:
+            return 0
+        runs = []
+        for index in range(len(self._nfa.lookbehinds)):
+            if index not in used:
+                runs.append(())
+            else:
+                runs.append(self._unknown(index) if context is None else self._contexts[context].runs[index])
+        return self._number(Context(0, tuple(runs)))
+
+    def holds(self, behind: int, context: int) -> int:
+        """The formula of lookbehind number `behind` at this position."""
+        run = self._contexts[context].runs[behind][-1]
+        accept = [self._formulas.automata[run.automaton_id].accept[state] for state in run.states]
+        if run.known or not any(accept):
+            return accept[0]
+        return self._formulas.left_atom(self._nfa.lookbehinds[behind].source)
+
+    def after(self, context: int, symbol: int) -> int:
+        """The context after reading a byte of class number `symbol`."""
+        if context == 0:
+            return 0
+        key = (context, symbol)
+        if key not in self._after:
+            self._after[key] = self._number(self._step(context, self._firsts[symbol]))
+        return self._after[key]
+
+    def _number(self, context: Context) -> int:
+        number = self._numbers.setdefault(context, len(self._contexts))
+        if number == len(self._contexts):
+            self._contexts.append(context)
+        return number
+
+    def _step(self, context: int, byte: int) -> Context:
+        pending, runs = self._contexts[context]
+        if pending == 0:
+            runs = tuple(self._begin(index, old, context) for index, old in enumerate(runs))
+            pending = 1 + _continuations(byte)
+        return Context(pending - 1, tuple(tuple(self._run(run, byte) for run in old) for old in runs))
+
+    def _begin(self, behind: int, runs: tuple[Run, ...], context: int) -> tuple[Run, ...]:
+        """A new character begins: so does a run, and the oldest one is over."""
+        if not runs:
+            return ()
+        program = self._nfa.lookbehinds[behind].program
+        return (Run(self._automaton(program, context, False), (1,), True), *runs[:-1])
+
+    def _unknown(self, behind: int) -> tuple[Run, ...]:
+        """The runs of a lookbehind at the start of the lexeme."""
+        lookbehind = self._nfa.lookbehinds[behind]
+        number = self._automaton(lookbehind.program, None, False)
+        states, runs = {1}, []
+        for _ in range(lookbehind.width):
+            states = self._read_any(number, states)
+            runs.append(_run_of(number, states))
+        return tuple(runs)
+
+    def _read_any(self, automaton_id: int, states: set[int]) -> set[int]:
+        """The states in which some character takes an automaton from one of `states`."""
+        step = self._formulas.automata[automaton_id].step
+        layers = [{step(state, lead) for state in states for lead in self._leads(n)} for n in range(4)]
+        for more in (3, 2, 1):
+            layers[more - 1] |= {
+                step(s, byte) for s in layers[more] for byte in self._firsts if 0x80 <= byte < 0xC2
+            }
+        return layers[0] - {0}
+
+    def _leads(self, more: int) -> list[int]:
+        return [byte for byte in self._firsts if not 0x80 <= byte < 0xC2 and _continuations(byte) == more]
+
+    def _run(self, run: Run, byte: int) -> Run:
+        step = self._formulas.automata[run.automaton_id].step
+        if run.known:
+            return Run(run.automaton_id, (step(run.states[0], byte),), True)
+        states = {step(state, byte) for state in run.states} - {0}
+        # Whatever stood on the left, the lexeme itself contradicts it.
+        return _run_of(run.automaton_id, states)
+
+
+def _run_of(automaton_id: int, states: set[int]) -> Run:
+    """The run that may be in any of `states`; it is known to be dead if there are none."""
+    return Run(automaton_id, tuple(sorted(states)), False) if states else Run(automaton_id, (0,), True)
+
+
+def _continuations(lead: int) -> int:
+    """How many bytes follow the first byte of a character."""
+    return sum(lead >= first for first in LEADS)

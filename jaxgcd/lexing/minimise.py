@@ -1,0 +1,85 @@
+"""Minimal automata (Moore's partition refinement), with states and byte classes in a canonical order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxgcd.lexing.formula import Automaton
+
+
+def minimise(classes: np.ndarray, trans: np.ndarray, accept: Sequence[int]) -> Automaton:
+    """The minimal automaton; it depends on nothing but what the given one accepts.
+
+    State 0 is dead, state 1 the start (even if it is as good as dead), the others are numbered by
+    breadth-first search in the order of bytes. Byte classes are numbered by their first bytes.
+
+    Args:
+        classes: `uint8[256]`, byte to byte class; classes are numbered by their first bytes.
+        trans: `int32[states, classes]`; state 0 is dead and state 1 the start.
+        accept: a formula for each state.
+    """
+    classes, trans = _merge_classes(classes, trans)
+    block = refine(trans, np.asarray(accept))
+    rows = block[trans]
+    order = _breadth_first(rows, block)
+    number = np.zeros(int(block.max()) + 1, np.int32)
+    for new, state in enumerate(order[2:], 2):
+        number[block[state]] = new
+    if block[1] != block[0]:
+        number[block[1]] = 1
+    classes, trans = _merge_classes(classes, number[rows[order]])
+    alive = np.asarray((trans != 0).any(axis=1))
+    return Automaton(classes, trans, [accept[state] for state in order], alive)
+
+
+def _merge_classes(classes: np.ndarray, trans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes that lead to the same state from every state share one class."""
+    merged: dict[bytes, int] = {}
+    same, kept = [], []
+    for index, column in enumerate(np.ascontiguousarray(trans.T)):
+        same.append(merged.setdefault(column.tobytes(), len(merged)))
+        if len(merged) > len(kept):
+            kept.append(index)
+    return np.array(same, np.uint8)[classes], np.ascontiguousarray(trans[:, kept])
+
+
+def refine(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
+    """The block of each state in the coarsest partition that respects `accept` and `trans`.
+
+    Args:
+        trans: `int[states, classes]`.
+        accept: `int[states]`; states with different values never share a block.
+    """
+    block = np.unique(np.stack([accept, _distance(trans, accept)], 1), axis=0, return_inverse=True)[1].ravel()
+    count = 0
+    while block.max() + 1 > count:
+        count = block.max() + 1
+        key = np.column_stack([block, block[trans]]).astype(np.int32)
+        block = np.unique(key.view(np.dtype((np.void, key.shape[1] * 4))), return_inverse=True)[1].ravel()
+    return block
+
+
+def _distance(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
+    """Bytes to the nearest state that may accept, -1 if there is none; it tells most states apart at once."""
+    distance = np.where(accept != 0, 0, -1)
+    frontier, steps = distance == 0, 0
+    while frontier.any():
+        steps += 1
+        frontier = frontier[trans].any(axis=1) & (distance < 0)
+        distance[frontier] = steps
+    return distance
+
+
+def _breadth_first(rows: np.ndarray, block: np.ndarray) -> list[int]:
+    """One state for each reachable block: the dead state, the start, and the others as they are found."""
+    member = {int(b): s for s, b in reversed(list(enumerate(block)))}
+    order, seen = [0, 1], {int(block[0]), int(block[1])}
+    for state in order:
+        if state:
+            for found in dict.fromkeys(rows[state].tolist()):
+                if found not in seen:
+                    seen.add(found)
+                    order.append(member[found])
+    return order

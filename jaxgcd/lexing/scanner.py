@@ -1,0 +1,195 @@
+"""A scanner: the ordered alternation of its terminals as one leftmost-first automaton.
+
+Lark tries a scanner's terminals in order and takes the first that matches, not the longest. Each terminal's own
+automaton is built once; the scanner's states are ordered lists of their states, cut behind the first terminal
+that matches for certain. Relabelling (a keyword's text matched by an identifier's regex) runs the keywords'
+automata alongside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgcd.errors import GrammarTooLarge
+from jaxgcd.grammar import ScannerTerminal
+from jaxgcd.lexing.automaton import compile_pattern
+from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
+from jaxgcd.lexing.minimise import refine
+
+DEAD, START = 0, 1
+IGNORED = -1
+"""Label of a lexeme that is dropped."""
+
+REJECTED = 0
+"""Label of a lexeme that no rule of the grammar uses: the parser rejects it wherever it occurs."""
+
+
+class Match(NamedTuple):
+    """A lexeme called `label` ends here if `condition` holds of the text that follows."""
+
+    label: int
+    condition: int
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """A scanner's automaton over bytes; state 0 is dead, 1 the start of a lexeme.
+
+    Attributes:
+        classes: `uint8[256]`, byte to byte class.
+        trans: `trans[state][byte class]`, the next state.
+        matches: for each state what ends there, in order of preference.
+        later: for each state the formula "a match is reached later on", which overrides the earlier one.
+    """
+
+    classes: np.ndarray
+    trans: list[list[int]]
+    matches: list[tuple[Match, ...]]
+    later: list[int]
+
+
+class _Thread(NamedTuple):
+    terminal: int
+    state: int
+    condition: int
+    keywords: tuple[tuple[int, int], ...]  # (index, state) of the keywords that still fit
+
+
+def build_scanner(
+    formulas: Formulas, terminals: Sequence[ScannerTerminal], labels: dict[str, int], *, limit: int = 20_000
+) -> Scanner:
+    """Builds the scanner of an ordered list of terminals.
+
+    Args:
+        formulas: where automata are registered.
+        terminals: the alternatives in Lark's order.
+        labels: the parser's number of each terminal it knows.
+        limit: the most states.
+
+    Raises:
+        UnsupportedRegexError: a terminal's regex is not regular or not supported.
+        GrammarTooLarge: `limit` was exceeded.
+    """
+    return _Builder(formulas, terminals, labels, limit).build()
+
+
+class _Builder:
+    def __init__(self, formulas: Formulas, terminals: Sequence[ScannerTerminal], labels: dict[str, int], limit: int):
+        self._formulas = formulas
+        self._terminals = terminals
+        self._limit = limit
+        self._automata = [compile_pattern(formulas, t.pattern, t.name) for t in terminals]
+        self._keywords = [[compile_pattern(formulas, p, n) for n, p in t.keywords] for t in terminals]
+        self._labels = [IGNORED if t.ignored else labels.get(t.name, REJECTED) for t in terminals]
+        self._keyword_labels = [[labels.get(name, REJECTED) for name, _ in t.keywords] for t in terminals]
+        # Conditions are formulas over any registered automaton, so byte classes must respect them all.
+        stacked = np.stack([automaton.classes for automaton in formulas.automata])
+        _, first, classes = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        self._bytes = [int(b) for b in first[order]]
+        self.classes = np.argsort(order)[classes.ravel()].astype(np.uint8)
+        self._steps = [
+            automaton.trans[:, automaton.classes[self._bytes]].tolist() for automaton in formulas.automata
+        ]
+
+    def build(self) -> Scanner:
+        start = tuple(
+            _Thread(i, START, TRUE, tuple((k, START) for k in range(len(keywords))))
+            for i, keywords in enumerate(self._keywords)
+        )
+        number = {(): DEAD, start: START}
+        todo, trans, matches = [start], [[DEAD] * len(self._bytes)], [()]
+        for threads in todo:
+            matches.append(self._matches(threads))
+            row = []
+            for symbol in range(len(self._bytes)):
+                after = self._step(threads, symbol)
+                if after not in number:
+                    number[after] = len(number)
+                    todo.append(after)
+                row.append(number[after])
+            trans.append(row)
+            if len(number) > self._limit:
+                names = ", ".join(self._terminals[t.terminal].name for t in threads[:4])
+                raise GrammarTooLarge(
+                    f"The scanner has more than {self._limit} states; the terminals {names} overlap in too many "
+                    "ways. Bound their repetitions or make them disjoint."
+                )
+        return Scanner(self.classes, trans, matches, self._later(np.array(trans, np.int32), matches))
+
+    def _step(self, threads: tuple[_Thread, ...], symbol: int) -> tuple[_Thread, ...]:
+        formulas, byte, found = self._formulas, self._bytes[symbol], []
+        earlier = FALSE  # one of the terminals before this one matches here
+        for terminal, state, condition, keywords in threads:
+            automaton = self._automata[terminal]
+            after = self._steps[automaton][state][symbol]
+            condition = formulas.without(formulas.derivative(condition, byte), earlier)
+            if not after or condition == FALSE:
+                continue
+            alive = tuple((k, s) for k, old in keywords if (s := self._steps[self._keyword(terminal, k)][old][symbol]))
+            found.append(_Thread(terminal, after, condition, alive))
+            accept = formulas.both(condition, formulas.automata[automaton].accept[after])
+            earlier = formulas.either(earlier, accept)
+            if earlier == TRUE:
+                break
+        return tuple(found)
+
+    def _keyword(self, terminal: int, index: int) -> int:
+        return self._keywords[terminal][index]
+
+    def _matches(self, threads: tuple[_Thread, ...]) -> tuple[Match, ...]:
+        found = []
+        for thread in threads:
+            accept = self._formulas.automata[self._automata[thread.terminal]].accept[thread.state]
+            condition = self._formulas.both(thread.condition, accept)
+            # The start state is no lexeme: Lark refuses terminals that match the empty text.
+            if condition != FALSE and thread.state != START:
+                found.append(Match(self._label(thread), condition))
+        return tuple(found)
+
+    def _label(self, thread: _Thread) -> int:
+        label = self._labels[thread.terminal]
+        if label != IGNORED:
+            for index, state in thread.keywords:
+                if self._formulas.automata[self._keyword(thread.terminal, index)].accept[state] == TRUE:
+                    return self._keyword_labels[thread.terminal][index]
+        return label
+
+    def _later(self, trans: np.ndarray, matches: list[tuple[Match, ...]]) -> list[int]:
+        """Registers the automaton of "a match is reached" and gives its atom for each state.
+
+        Only the first certain match counts, so all transitions into one lead to one absorbing state; that
+        makes far fewer states differ than in the scanner itself.
+        """
+        formulas = self._formulas
+        accept = []
+        for found in matches:
+            formula = FALSE
+            for match in found:
+                formula = formulas.either(formula, match.condition)
+            accept.append(formula)
+        certain = np.array(accept) == TRUE
+        matched = len(trans)
+        watch = np.vstack([np.where(certain[trans], matched, trans), np.full(trans.shape[1], matched)])
+        outcome = np.append(np.where(certain, FALSE, accept), TRUE)
+        block = refine(watch, outcome)
+        _, first = np.unique(block, return_index=True)
+        quotient = block[watch[first]].astype(np.int32)
+        accepts = [int(formula) for formula in outcome[first]]
+        alive = _reaching(quotient, np.array(accepts) != FALSE)
+        automaton = formulas.register(Automaton(self.classes, quotient, accepts, alive))
+        return [formulas.atom(automaton, int(block[state])) for state in range(len(trans))]
+
+
+def _reaching(trans: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """Which states reach one of `goal` by at least one more byte."""
+    reaching = np.zeros(len(trans), bool)
+    while True:
+        new = (goal | reaching)[trans].any(axis=1)
+        if (new == reaching).all():
+            return reaching
+        reaching = new

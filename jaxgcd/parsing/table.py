@@ -1,0 +1,112 @@
+"""Lark's LALR(1) table as plain dictionaries, renumbered so that it does not depend on the hash seed.
+
+Lark resolves shift/reduce conflicts by shifting and reduce/reduce conflicts by priority; what it decided is
+taken as it stands. Numbers: parser state 0 is unused, 1 is the start state, the last one is `accept`, an
+artificial state that `$END` is shifted into where Lark would return the finished tree.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import lark
+from lark.parsers.lalr_analysis import Shift
+
+END = "$END"
+START_STATE = 1
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A production: `size` symbols are popped, then `goto` is taken on nonterminal `origin`."""
+
+    origin: int
+    size: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ParseTable:
+    """LALR(1) actions.
+
+    `action[s][t]`: `> 0` shift to that state, `< 0` reduce by `rules[-action - 1]`; a missing key is an
+    error. `goto[s][n]`: the state after nonterminal `n`. Terminals are numbered from 1 in the order of
+    `terminals` (index 0 is unused), nonterminals from 0.
+    """
+
+    terminals: tuple[str, ...]
+    nonterminals: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    action: tuple[dict[int, int], ...]
+    goto: tuple[dict[int, int], ...]
+    accept: int
+
+    @property
+    def n_states(self) -> int:
+        """Number of parser states, with the unused state 0 and the artificial accepting one."""
+        return len(self.action)
+
+    @property
+    def end(self) -> int:
+        """The terminal `$END`."""
+        return self.terminals.index(END)
+
+
+def parse_table_from_lark(parser: lark.Lark, start: str) -> ParseTable:
+    """Extracts the table of a `lark.Lark(parser="lalr")` object, states in breadth-first order."""
+    table = parser.parser.parser._parse_table
+    states, end_state = table.states, table.end_states[start]
+    order = _breadth_first(states, table.start_states[start])
+    number = {state: i + START_STATE for i, state in enumerate(order)}
+    rules = sorted({arg for state in order for kind, arg in states[state].values() if kind is not Shift}, key=_rule_key)
+    rule_number = {rule: i for i, rule in enumerate(rules)}
+    names = sorted({name for state in order for name in states[state]} | {END})
+    nonterminals = tuple(sorted({rule.origin.name for rule in rules}))
+    terminals = ("", *(name for name in names if name not in set(nonterminals)))
+    terminal_number = {name: i for i, name in enumerate(terminals)}
+    nonterminal_number = {name: i for i, name in enumerate(nonterminals)}
+
+    action: list[dict[int, int]] = [{}]
+    goto: list[dict[int, int]] = [{}]
+    for state in order:
+        actions, gotos = {}, {}
+        for name, (kind, arg) in sorted(states[state].items()):
+            if name in nonterminal_number:
+                gotos[nonterminal_number[name]] = number[arg]
+            else:
+                actions[terminal_number[name]] = number[arg] if kind is Shift else -1 - rule_number[arg]
+        action.append(actions)
+        goto.append(gotos)
+    accept = len(action)
+    action[number[end_state]][terminal_number[END]] = accept
+    action.append({})
+    goto.append({})
+    return ParseTable(
+        terminals,
+        nonterminals,
+        tuple(Rule(nonterminal_number[r.origin.name], len(r.expansion), _rule_text(r)) for r in rules),
+        tuple(action),
+        tuple(goto),
+        accept,
+    )
+
+
+def _breadth_first(states, start) -> list:
+    order, seen, queue = [], {start}, deque([start])
+    while queue:
+        state = queue.popleft()
+        order.append(state)
+        for _, (kind, target) in sorted(states[state].items()):
+            if kind is Shift and target not in seen:
+                seen.add(target)
+                queue.append(target)
+    return order
+
+
+def _rule_key(rule):
+    return (rule.origin.name, [symbol.name for symbol in rule.expansion], rule.order)
+
+
+def _rule_text(rule) -> str:
+    return f"{rule.origin.name}: {' '.join(symbol.name for symbol in rule.expansion)}".rstrip(": ")

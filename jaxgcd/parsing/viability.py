@@ -1,0 +1,270 @@
+"""Which parser stacks can still be completed, and at which boundaries between lexemes.
+
+"The next terminal can be produced and shifted" leaves dead ends: a conflict resolved against the rest of the
+text, a terminal that no scanner emits, a lexeme that cannot directly follow another. The exact answer is
+pre* of the accepting configurations of a pushdown system (Bouajjani, Esparza and Maler 1997; Büchi 1964 for the
+regularity) whose control is the boundary between two lexemes and whose stack is Lark's own resolved LALR(1)
+stack.
+
+A **boundary class** `b` stands for all lexer boundaries with the same future in terminals; `exits[b]` are the
+**columns** `(terminal, boundary class after it)` that some text can spell from there. What the machine can do
+below a state is a set of **items** "skip `k` states, reveal one, go to nonterminal `N` under the lookahead of
+column `c`". Sets of items are dictionaries `{(k, N): bit mask of columns}`, since most columns go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxgcd.parsing.machine import Machine, predecessors
+from jaxgcd.parsing.table import START_STATE
+
+DEAD, ALIVE, MIXED = 0, 1, 2
+
+Items = dict[tuple[int, int], int]
+"""`{(skip, nonterminal): columns}`; the key `ACCEPTED` stands for acceptance whatever lies below."""
+
+ACCEPTED = (-1, -1)
+
+
+class Item(NamedTuple):
+    """Skip states, reveal one, go to `nonterminal` under lookahead `terminal`; `then` is the boundary after it."""
+
+    skip: int
+    nonterminal: int
+    terminal: int
+    then: int
+
+
+class Viability:
+    """Verdicts about `(top parser state, boundary class)` and what the undecided ones wait for.
+
+    Args:
+        machine: the LALR machine.
+        exits: `exits[b]`, the `(terminal, boundary class)` pairs of each boundary class.
+        limit: the most stack cases to look at; beyond it `complete` is False and every verdict is `ALIVE`.
+    """
+
+    def __init__(self, machine: Machine, exits: Sequence[frozenset[tuple[int, int]]], *, limit: int = 50_000):
+        table = machine.table
+        self.columns = sorted(set().union(*exits))
+        self._table = table
+        self._exits = [self._mask(pairs) for pairs in exits]
+        self._reduces, self._shifts = self._split_actions()
+        self._lifted: dict[tuple[int, int, int], Items] = {}
+        self._users: dict[tuple[int, int, int], set[tuple[int, int, int]]] = {}
+        self._saturate()
+        shifted = {START_STATE} | {target for shifts in self._shifts for target, _, _ in shifts}
+        self._below: dict[tuple[int, int], Items] = {
+            (state, b): self._outcomes(state, b, None) for state in sorted(shifted) for b in range(len(exits))
+        }
+        self._verdicts: dict[tuple[int, int], int] = {}
+        self.complete = self._visit_stacks(limit)
+
+    def verdict(self, top: int, boundary: int) -> int:
+        """`DEAD`, `ALIVE` or `MIXED` (it depends on the stack below `top`)."""
+        return self._verdicts.get((top, boundary), DEAD) if self.complete else ALIVE
+
+    def waiting(self, top: int, boundary: int) -> frozenset[Item]:
+        """The items below `top`, one of which must hold, at a `MIXED` pair."""
+        found = []
+        for (skip, nonterminal), mask in self._below[top, boundary].items():
+            found += [Item(skip, nonterminal, *self.columns[i]) for i in _bits(mask)]
+        return frozenset(found)
+
+    def mixed(self) -> list[tuple[int, int]]:
+        """All `(top, boundary class)` pairs whose verdict depends on the stack below."""
+        return sorted(pair for pair, verdict in self._verdicts.items() if verdict == MIXED)
+
+    def _mask(self, pairs) -> int:
+        return sum(1 << i for i, column in enumerate(self.columns) if column in pairs)
+
+    def _split_actions(self):
+        """For each state its reductions `(size, origin, columns)` and its shifts `(target, boundary, columns)`."""
+        reduces: list[list[tuple[int, int, int]]] = []
+        shifts: list[list[tuple[int, int, int]]] = []
+        for actions in self._table.action:
+            by_rule: dict[int, int] = {}
+            by_target: dict[tuple[int, int], int] = {}
+            for i, (terminal, after) in enumerate(self.columns):
+                action = actions.get(terminal, 0)
+                if action > 0:
+                    by_target[action, after] = by_target.get((action, after), 0) | 1 << i
+                elif action < 0:
+                    by_rule[-action - 1] = by_rule.get(-action - 1, 0) | 1 << i
+            rules = self._table.rules
+            reduces.append([(rules[r].size, rules[r].origin, mask) for r, mask in by_rule.items()])
+            shifts.append([(*target, mask) for target, mask in by_target.items()])
+        return reduces, shifts
+
+    # The saturation. The unknowns are `_lifted[s, u, b]`: the items below `s` once `u` was shifted on top of
+    # it at boundary class `b`. They only grow, so a work list reaches the least solution.
+
+    def _saturate(self) -> None:
+        todo = [(s, u, b) for s, shifts in enumerate(self._shifts) for u, b, _ in shifts]
+        self._lifted = {edge: {} for edge in todo}
+        self._users = {edge: set() for edge in todo}
+        queued = set(todo)
+        while todo:
+            edge = todo.pop()
+            queued.discard(edge)
+            state, target, boundary = edge
+            items = self._lift(state, self._outcomes(target, boundary, edge), edge)
+            if items != self._lifted[edge]:
+                self._lifted[edge] = items
+                todo += (new := self._users[edge] - queued)
+                queued |= new
+
+    def _read(self, edge: tuple[int, int, int], user: tuple[int, int, int] | None) -> Items:
+        if user is not None:
+            self._users[edge].add(user)
+        return self._lifted[edge]
+
+    def _outcomes(self, state: int, boundary: int, user) -> Items:
+        """Items below `state`, which was just shifted at boundary class `boundary`."""
+        exits, items = self._exits[boundary], {}
+        if state == self._table.accept:
+            return {ACCEPTED: 1}
+        for size, origin, mask in self._reduces[state]:
+            if not exits & mask:
+                continue
+            if size:
+                _add(items, {(size - 1, origin): exits & mask})
+            else:
+                _add(items, self._lift(state, {(0, origin): exits & mask}, user))
+        for target, after, mask in self._shifts[state]:
+            if exits & mask:
+                _add(items, self._read((state, target, after), user))
+        return items
+
+    def _lift(self, state: int, items: Items, user) -> Items:
+        """Items below `state`, from `items` that hold on top of it: one state of each skip is `state`."""
+        found: Items = {}
+        seen: dict[int, int] = {}
+        todo: list[Items] = [items]
+        while todo:
+            for (skip, nonterminal), mask in todo.pop().items():
+                if skip:
+                    _add(found, {(max(skip - 1, -1), nonterminal): mask})
+                    continue
+                new = mask & ~seen.get(nonterminal, 0)
+                target = self._table.goto[state].get(nonterminal)
+                if new and target is not None:
+                    seen[nonterminal] = seen.get(nonterminal, 0) | new
+                    todo += self._go(target, new, found, user)
+        return found
+
+    def _go(self, target: int, columns: int, found: Items, user) -> list[Items]:
+        """What follows a `goto` to `target` under `columns`: items on the state below `target`, if any."""
+        follow: list[Items] = []
+        for size, origin, mask in self._reduces[target]:
+            if not columns & mask:
+                continue
+            if size > 1:
+                _add(found, {(size - 2, origin): columns & mask})
+            elif size == 1:
+                follow.append({(0, origin): columns & mask})
+            else:
+                follow.append(self._lift(target, {(0, origin): columns & mask}, user))
+        for state, after, mask in self._shifts[target]:
+            if columns & mask:
+                follow.append(self._read((target, state, after), user))
+        return follow
+
+    # The stacks, bottom up: which items hold of a stack is a function of its top state and of the items
+    # that hold of the stack below, so there are finitely many cases.
+
+    def _visit_stacks(self, limit: int) -> bool:
+        asked = self._asked()
+        seen: set[tuple[int, tuple]] = {(START_STATE, ())}
+        todo = list(seen)
+        while todo:
+            state, frozen = todo.pop()
+            below = dict(frozen)
+            self._judge(state, below)
+            holding = self._holding(state, below)
+            relevant = {key: mask & asked[state].get(key, 0) for key, mask in holding.items()}
+            frozen = tuple(sorted((key, mask) for key, mask in relevant.items() if mask))
+            for case in ((target, frozen) for target in self._above(state, holding)):
+                if case not in seen:
+                    seen.add(case)
+                    todo.append(case)
+            if len(seen) > limit:
+                return False
+        return True
+
+    def _above(self, state: int, holding: Items) -> list[int]:
+        """The states that a stack which can be completed may have on top of `state`."""
+        shifts = [t for t, after, _ in self._shifts[state] if _meets(self._below[t, after], holding)]
+        gotos = [t for nonterminal, t in self._table.goto[state].items() if holding.get((0, nonterminal))]
+        return sorted({*shifts, *gotos})
+
+    def _asked(self) -> list[Items]:
+        """For each state the items on top of it that a verdict further up can depend on."""
+        asked: list[Items] = [{} for _ in self._table.action]
+        below_of = predecessors(self._table)
+        todo = list(range(1, len(asked)))
+        while todo:
+            state = todo.pop()
+            items = self._lift(state, asked[state], None)
+            for boundary in range(len(self._exits)):
+                _add(items, self._below.get((state, boundary), {}))
+            for lower in below_of[state]:
+                before = dict(asked[lower])
+                _add(asked[lower], items)
+                if asked[lower] != before and lower not in todo:
+                    todo.append(lower)
+        return asked
+
+    def _judge(self, state: int, below: Items) -> None:
+        for boundary in range(len(self._exits)):
+            items = self._below.get((state, boundary))
+            if items is None:
+                continue
+            new = ALIVE if _meets(items, below) else DEAD
+            old = self._verdicts.setdefault((state, boundary), new)
+            if old != new:
+                self._verdicts[state, boundary] = MIXED
+
+    def _holding(self, state: int, below: Items) -> Items:
+        holding = {(skip + 1, nonterminal): mask for (skip, nonterminal), mask in below.items()}
+        gotos = self._table.goto[state]
+        changed = True
+        while changed:
+            changed = False
+            for nonterminal, target in gotos.items():
+                old = holding.get((0, nonterminal), 0)
+                new = old | self._held_columns(target, holding)
+                if new != old:
+                    holding[0, nonterminal] = new
+                    changed = True
+        return holding
+
+    def _held_columns(self, target: int, holding: Items) -> int:
+        """Columns under which the stack is viable with `target` put on top of the state that `holding` is about."""
+        held = 0
+        for size, origin, mask in self._reduces[target]:
+            if size:
+                held |= mask & holding.get((size - 1, origin), 0)
+            else:
+                for i in _bits(mask):
+                    if _meets(self._lift(target, {(0, origin): 1 << i}, None), holding):
+                        held |= 1 << i
+        for state, after, mask in self._shifts[target]:
+            if _meets(self._lifted[target, state, after], holding):
+                held |= mask
+        return held
+
+
+def _add(items: Items, more: Items) -> None:
+    for key, mask in more.items():
+        items[key] = items.get(key, 0) | mask
+
+
+def _meets(items: Items, holding: Items) -> bool:
+    return ACCEPTED in items or any(mask & holding.get(key, 0) for key, mask in items.items())
+
+
+def _bits(mask: int) -> list[int]:
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]

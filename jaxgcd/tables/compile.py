@@ -1,0 +1,185 @@
+"""`compile_grammar`: the pipeline from a grammar and a vocabulary to tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import lark
+
+from jaxgcd.errors import GrammarError, InexactGrammarError, InexactGrammarWarning
+from jaxgcd.grammar import load_grammar
+from jaxgcd.lexing.boundaries import boundary_classes
+from jaxgcd.lexing.formula import Formulas
+from jaxgcd.lexing.graph import build_graph
+from jaxgcd.lexing.runs import max_runs
+from jaxgcd.lexing.scanner import build_scanner
+from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
+from jaxgcd.parsing.table import START_STATE, ParseTable
+from jaxgcd.parsing.viability import DEAD, Viability
+from jaxgcd.tables.accept import Acceptance
+from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.host import register
+from jaxgcd.tables.pack import pack
+from jaxgcd.tables.compiled import Compiled
+from jaxgcd.tables.slots import Slots
+from jaxgcd.tables.spanner import build_spanner
+from jaxgcd.tables.walk import Walk
+from jaxgcd.vocabulary import Vocabulary
+
+CHECKS = ("device", "host")
+MAX_RUNS = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What `compile_grammar` found out.
+
+    Attributes:
+        exact: the masks are exactly python-lark's; if not they still never miss a token.
+        reasons: why they are not exact, in terms of terminals and bytes.
+        seconds: the time of each stage.
+        counts: states, classes, nodes, rows and bytes of the tables.
+    """
+
+    exact: bool
+    reasons: tuple[str, ...]
+    seconds: dict[str, float]
+    counts: dict[str, int]
+
+    def __str__(self) -> str:
+        verdict = "exact" if self.exact else "not exact:\n" + "\n".join(f"  {reason}" for reason in self.reasons)
+        counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+        return f"{verdict}\n{counts}\n{sum(self.seconds.values()):.2f} s"
+
+
+def compile_grammar(
+    grammar: str | lark.Lark,
+    vocabulary: Vocabulary,
+    *,
+    start: str = "start",
+    lexer: str = "basic",
+    check: str = "device",
+    exact: bool = False,
+    max_depth: int = 64,
+) -> Tables:
+    """Compiles a Lark grammar for a vocabulary.
+
+    Args:
+        grammar: the text of a Lark grammar, or a `lark.Lark(..., parser="lalr", lexer=lexer)` object.
+        vocabulary: the tokens.
+        start: the start rule.
+        lexer: `"basic"`, as in `lark.Lark(lexer="basic")`.
+        check: where token sequences that depend on the whole parser stack are checked: `"device"`, inside the jitted
+            step, or `"host"`, by one callback per step to the reference machine.
+        exact: raise instead of warning if the masks are not exact.
+        max_depth: the most parser states a row's stack may hold; a text that needs more stops with status OVERFLOW.
+
+    Returns:
+        Tables on the default device. `tables.report` says whether they are exact, and how long each stage took.
+
+    Raises:
+        GrammarError: the grammar is not LALR(1), its language is empty, or it uses something refused.
+        UnsupportedRegexError: a terminal's regex is not regular or not supported yet.
+        GrammarTooLarge: a limit was exceeded.
+        InexactGrammarError: `exact=True`, and the masks are not.
+
+    Warns:
+        InexactGrammarWarning: the masks may lead to a dead end; lists the reasons.
+
+    Source: Park, Zhou and D'Antoni 2025, Algorithms 2 to 5; see `docs/paper.md`.
+
+    Example:
+        >>> import jaxgcd
+        >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b"ab", b""], eos=[3])
+        >>> tables = jaxgcd.compile_grammar('start: "a" start "b" | "a" "b"', vocabulary)
+        >>> tables.report.exact
+        True
+    """
+    if check not in CHECKS:
+        raise GrammarError(f"`check={check!r}` is not supported; use one of {', '.join(map(repr, CHECKS))}.")
+    if max_depth < 2:
+        raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
+    compiled, seconds = _compile(grammar, vocabulary, start, lexer)
+    with _stage(seconds, "pack"):
+        tables = pack(compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0)
+    reasons = tuple(_reasons(compiled))
+    if reasons and exact:
+        raise InexactGrammarError("The masks of this grammar are not exact:\n" + "\n".join(reasons))
+    if reasons:
+        message = "The masks never miss a token but may lead to a dead end:\n" + "\n".join(reasons)
+        warnings.warn(message, InexactGrammarWarning, stacklevel=2)
+    report = Report(not reasons, reasons, seconds, {**compiled.counts(), "bytes": tables.nbytes})
+    return dataclasses.replace(tables, report=report, compiled=compiled)
+
+
+def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[Compiled, dict[str, float]]:
+    seconds: dict[str, float] = {}
+    with _stage(seconds, "lark"):
+        loaded = load_grammar(grammar, start=start, lexer=lexer)
+    table = loaded.table
+    with _stage(seconds, "lexer"):
+        formulas = Formulas()
+        labels = {name: number for number, name in enumerate(table.terminals) if name}
+        scanner = build_scanner(formulas, loaded.scanner, labels)
+        graph = build_graph(formulas, scanner, table.end, vocabulary.all_bytes)
+        boundaries = boundary_classes(graph)
+    with _stage(seconds, "viability"):
+        machine = Machine(table)
+        slack = step_slack(machine, sorted({t for exits in boundaries.exits for t, _ in exits}))
+        viability = Viability(machine, boundaries.exits)
+        if viability.verdict(START_STATE, boundaries.initial) == DEAD:
+            raise GrammarError(_empty_language(loaded.scanner, table, boundaries))
+        may_follow = _may_follow(table)
+        runs = max_runs(graph, may_follow)
+    with _stage(seconds, "spanner"):
+        spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
+    with _stage(seconds, "walk"):
+        acceptance = Acceptance(machine, viability, spanner.classes)
+        walk = Walk(acceptance, predecessors(table))
+        slots = Slots(graph, spanner, walk, vocabulary.size)
+    return (
+        Compiled(
+            vocabulary, loaded, graph, boundaries, machine, viability, spanner, acceptance, walk, slots, runs, slack
+        ),
+        seconds,
+    )
+
+
+@contextmanager
+def _stage(seconds: dict[str, float], name: str) -> Iterator[None]:
+    begin = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - begin
+
+
+def _may_follow(table: ParseTable) -> list[frozenset[int]]:
+    """For each terminal those that a state which it is shifted into has an action for; index 0, the start."""
+    following = [frozenset(table.action[START_STATE])]
+    for targets in shift_targets(table)[1:]:
+        following.append(frozenset(t for state in targets for t in table.action[state]))
+    return following
+
+
+def _empty_language(scanner, table: ParseTable, boundaries) -> str:
+    emitted = {t for exits in boundaries.exits for t, _ in exits}
+    used = {t for actions in table.action for t in actions}
+    never = sorted(table.terminals[t] for t in used - emitted)
+    text = "No text that the vocabulary can spell is in the language of this grammar."
+    if never:
+        text += f" The scanner never emits {', '.join(never)}: another terminal matches there first, or nothing does."
+    return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."
+
+
+def _reasons(compiled: Compiled) -> Iterator[str]:
+    if not compiled.viability.complete:
+        yield (
+            "the check which parser stacks can be completed met its limit, so that a conflict resolved by Lark may "
+            "lead to a dead end"
+        )
+    used = compiled.used_bytes()
+    for byte in sorted(used - compiled.vocabulary.single_bytes):
+        yield f"no token is the single byte 0x{byte:02X}, so a text that needs it may not be spelled to its end"

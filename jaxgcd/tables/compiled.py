@@ -1,0 +1,101 @@
+"""`Compiled`: all parts of a compiled grammar on the host, and the paper's tables read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jaxgcd.errors import GrammarError
+from jaxgcd.grammar import Grammar
+from jaxgcd.lexing.boundaries import Boundaries
+from jaxgcd.lexing.graph import END_OF_TEXT, LexerGraph
+from jaxgcd.parsing.machine import Machine
+from jaxgcd.parsing.viability import Viability
+from jaxgcd.tables.accept import Acceptance
+from jaxgcd.tables.spanner import Spanner
+from jaxgcd.tables.walk import Walk
+from jaxgcd.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from jaxgcd.tables.slots import Slots
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What the stages of the pipeline produced; `pack` turns it into arrays."""
+
+    vocabulary: Vocabulary
+    grammar: Grammar
+    graph: LexerGraph
+    boundaries: Boundaries
+    machine: Machine
+    viability: Viability
+    spanner: Spanner
+    acceptance: Acceptance
+    walk: Walk
+    slots: Slots
+    runs: int
+    slack: int
+
+    def inverse_spanner(self, lexer_state: int, terminals: Sequence[str]) -> np.ndarray:
+        """See `Tables.inverse_spanner`."""
+        unknown = [name for name in terminals if name not in self.machine.table.terminals or not name]
+        if unknown or not terminals:
+            raise GrammarError(
+                f"{unknown or 'An empty sequence'}: give at least one of the grammar's terminals, by name: "
+                f"{', '.join(self.machine.table.terminals[1:])}."
+            )
+        sequence = [self.machine.table.terminals.index(name) for name in terminals]
+        return self._tokens(lexer_state, lambda c: self._produces(c, sequence))
+
+    def always_accepted(self, lexer_state: int, parser_state: int) -> np.ndarray:
+        """See `Tables.always_accepted`."""
+        return self._tokens(lexer_state, lambda c: self.acceptance.outcome(c, (parser_state,)) is None)
+
+    def context_dependent(self, lexer_state: int, parser_state: int) -> np.ndarray:
+        """See `Tables.context_dependent`."""
+        return self._tokens(lexer_state, lambda c: bool(self.acceptance.outcome(c, (parser_state,))))
+
+    def dependents(self, group: int, top: int) -> tuple[int, ...]:
+        """The suffix classes of a group that depend on the stack below `top`."""
+        return tuple(c for c in self.walk.hashes[group] if self.acceptance.outcome(c, (top,)))
+
+    def used_bytes(self) -> set[int]:
+        """Bytes that some transition of the lexer reads."""
+        alive = self.graph.delta.any(axis=0)
+        return {byte for byte in range(END_OF_TEXT) if alive[self.graph.classes[byte]]}
+
+    def counts(self) -> dict[str, int]:
+        """Sizes of the parts, for the report."""
+        return {
+            "terminals": len(self.machine.table.terminals) - 1,
+            "parser states": self.machine.table.n_states - 1,
+            "lexer states": self.graph.n_states - 1,
+            "boundary classes": len(self.boundaries.exits),
+            "suffixes": len(self.vocabulary.strings.first) - 1,
+            "suffix classes": len(self.spanner.classes) - 1,
+            "runs": self.runs,
+            "walk nodes": len(self.walk.nodes) - 1,
+            "walk edges": sum(len(node.edges) for node in self.walk.nodes),
+            "distinct rows": len(self.walk.rows) - 1,
+        }
+
+    def _tokens(self, lexer_state: int, wanted) -> np.ndarray:
+        if not 0 < lexer_state < self.graph.n_states:
+            raise GrammarError(f"{lexer_state} is not a lexer state; they are 1 to {self.graph.n_states - 1}.")
+        classes = self.spanner.of_state(lexer_state, self.vocabulary.size)
+        present = np.unique(classes[classes > 0])
+        chosen: Iterable[int] = [int(c) for c in present if wanted(int(c))]
+        return np.flatnonzero(np.isin(classes, list(chosen))).astype(np.int32)
+
+    def _produces(self, suffix_class: int, sequence: list[int]) -> bool:
+        follow = dict(self.spanner.classes.members[suffix_class].follow)
+        rest = follow.get(sequence[0])
+        if rest is None:
+            return False
+        if len(sequence) > 1:
+            return self._produces(rest, sequence[1:])
+        return bool(self.spanner.classes.members[rest].open)

@@ -1,0 +1,115 @@
+"""`check="host"`: context-dependent sequences go to the reference machine, as in the paper's own layout.
+
+The device ships, in one callback per step, the rows that have such sequences: their lexer states, stacks and which
+sequences. Each sequence is run on the whole stack, terminal by terminal, and the tokens of those that the
+parser takes come back as packed bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from jaxgcd.parsing.stack import step
+from jaxgcd.parsing.viability import ALIVE, MIXED
+from jaxgcd.tables.accept import Pending
+from jaxgcd.tables.compiled import Compiled
+from jaxgcd.tables.rows import pack_bits
+from jaxgcd.tables.slots import NO_TERMINAL
+
+
+class HostMachine:
+    """Checks context-dependent sequences of one grammar on the host.
+
+    Attributes:
+        calls: how often the device asked.
+        shipped: how many sequences it asked about, all calls together.
+    """
+
+    def __init__(self, compiled: Compiled):
+        self._compiled = compiled
+        self._table = compiled.machine.table
+        self._words: dict[tuple[int, int], np.ndarray] = {}
+        self.calls = 0
+        self.shipped = 0
+
+    def check(self, lexer: np.ndarray, stack: np.ndarray, depth: np.ndarray, top: np.ndarray) -> np.ndarray:
+        """The tokens whose context-dependent sequences the parser takes.
+
+        Args:
+            lexer: `int32[rows, K]`.
+            stack: `int32[rows, K, depth]`.
+            depth: `int32[rows, K]`.
+            top: `int32[rows, K, slots]`, the parser state on top once a slot's terminal was stepped; 0 where the
+                slot has no context-dependent sequences.
+
+        Returns:
+            `uint32[rows, words]`.
+        """
+        self.calls += 1
+        words = np.zeros((len(lexer), self._compiled.vocabulary.words), np.uint32)
+        for row, run, slot in np.argwhere(top):
+            states = tuple(stack[row, run, : depth[row, run]].tolist())
+            words[row] |= self._slot(int(lexer[row, run]), int(slot), states, int(top[row, run, slot]))
+        return words
+
+    def _slot(self, lexer_state: int, slot: int, states: tuple[int, ...], top: int) -> np.ndarray:
+        terminal, group = self._compiled.slots.of_state[lexer_state][slot]
+        after = states if terminal == NO_TERMINAL else step(self._table, states, terminal)
+        words = np.zeros(self._compiled.vocabulary.words, np.uint32)
+        for suffix_class in self._compiled.dependents(group, top):
+            self.shipped += 1
+            if after is not None and self._takes(suffix_class, after):
+                words |= self._class_words(group, suffix_class)
+        return words
+
+    def _takes(self, suffix_class: int, states: tuple[int, ...]) -> bool:
+        follow, open_ = self._compiled.spanner.classes.members[suffix_class]
+        if any(self._completable(boundary, states) for boundary in open_):
+            return True
+        after = ((step(self._table, states, terminal), rest) for terminal, rest in follow)
+        return any(self._takes(rest, stepped) for stepped, rest in after if stepped is not None)
+
+    def _completable(self, boundary: int, states: tuple[int, ...]) -> bool:
+        viability, classes = self._compiled.viability, self._compiled.spanner.classes
+        verdict = viability.verdict(states[-1], boundary)
+        if verdict != MIXED:
+            return verdict == ALIVE
+        waiting = {
+            Pending(skip, nonterminal, terminal, classes.intern({}, frozenset({then})))
+            for skip, nonterminal, terminal, then in viability.waiting(states[-1], boundary)
+        }
+        for state in reversed(states[:-1]):
+            found = {pending._replace(skip=pending.skip - 1) for pending in waiting if pending.skip}
+            for pending in waiting:
+                if not pending.skip:
+                    outcome = self._compiled.acceptance.reveal(pending, state)
+                    if outcome is None:
+                        return True
+                    found |= outcome
+            waiting = found
+        return False
+
+    def _class_words(self, group: int, suffix_class: int) -> np.ndarray:
+        key = (group, suffix_class)
+        if key not in self._words:
+            tokens = self._compiled.slots.token_classes(group) == suffix_class
+            self._words[key] = pack_bits(tokens, self._compiled.vocabulary.words)
+        return self._words[key]
+
+
+_MACHINES: dict[int, HostMachine] = {}
+_NUMBERS = itertools.count(1)
+
+
+def register(compiled: Compiled) -> int:
+    """Makes a reference machine reachable from callbacks, which can only be handed numbers; kept until exit."""
+    number = next(_NUMBERS)
+    _MACHINES[number] = HostMachine(compiled)
+    return number
+
+
+def host_machine(number: int) -> HostMachine:
+    """The reference machine of tables whose leaf `host` is `number`."""
+    return _MACHINES[number]

@@ -1,0 +1,141 @@
+"""From the parts of a compiled grammar to the arrays of `Tables`."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgcd.lexing.scanner import IGNORED
+from jaxgcd.parsing.machine import shift_targets
+from jaxgcd.parsing.table import START_STATE
+from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.compiled import Compiled
+from jaxgcd.tables.rows import build_rows, pack_bits
+from jaxgcd.tables.slots import NO_TERMINAL
+from jaxgcd.tables.walk import Edge, Walk
+
+IGNORED_BIT = 0
+NO_EDGE = Edge(0, 0)
+
+
+def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables:
+    """Builds the entries, finishes the stack walk and moves everything to the default device."""
+    size = compiled.vocabulary.size
+    edges = _Edges()
+    arrays = {**_lexer(compiled), **_parser(compiled), **_entries(compiled, edges)}
+    compiled.walk.finish()
+    arrays.update(_nodes(compiled.walk, compiled.machine.table.n_states, edges))
+    arrays["row_pages"], arrays["pages"] = build_rows(
+        compiled.walk.rows, compiled.slots.token_classes, compiled.vocabulary.words
+    )
+    is_eos = np.zeros(size, bool)
+    is_eos[list(compiled.vocabulary.eos)] = True
+    spelling = compiled.vocabulary.spelling
+    arrays["eos_words"] = pack_bits(is_eos, compiled.vocabulary.words)
+    arrays["token_offset"] = spelling.offset.astype(np.int32)
+    arrays["token_symbol"] = spelling.symbols.astype(np.int32)
+    arrays["host"] = np.int32(host)
+    return Tables(
+        **{name: jnp.asarray(array) for name, array in arrays.items()},
+        size=size,
+        runs=compiled.runs,
+        max_depth=max_depth,
+        slack=compiled.slack,
+        check=check,
+    )
+
+
+def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
+    graph = compiled.graph
+    emits = max(1, *(len(pairs) for pairs in graph.accepts))
+    terminal = np.zeros((graph.n_states, emits), np.int32)
+    boundary = np.zeros((graph.n_states, emits), np.int32)
+    can_emit = np.zeros((graph.n_states, len(compiled.machine.table.terminals)), bool)
+    for state, pairs in enumerate(graph.accepts):
+        for i, (label, after) in enumerate(pairs):
+            terminal[state, i] = NO_TERMINAL if label == IGNORED else label
+            boundary[state, i] = after
+        can_emit[state, [IGNORED_BIT if t == IGNORED else t for t, _ in graph.exits[state]]] = True
+    return {
+        "symbol_class": graph.classes,
+        "delta": graph.delta,
+        "emit_terminal": terminal,
+        "emit_boundary": boundary,
+        "can_emit": pack_bits(can_emit, -(-can_emit.shape[1] // 32)),
+    }
+
+
+def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
+    table = compiled.machine.table
+    action = np.zeros((table.n_states, len(table.terminals)), np.int32)
+    goto = np.zeros((table.n_states, len(table.nonterminals)), np.int32)
+    for state in range(table.n_states):
+        for terminal, value in table.action[state].items():
+            action[state, terminal] = value
+        for nonterminal, target in table.goto[state].items():
+            goto[state, nonterminal] = target
+    takes = action != 0
+    takes[:, IGNORED_BIT] = True
+    return {
+        "action": action,
+        "goto": goto,
+        "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
+        "rule_size": np.array([rule.size for rule in table.rules], np.int32),
+        "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
+        "end": np.int32(table.end),
+    }
+
+
+class _Edges:
+    """Distinct (row, node) pairs; number 0 leads nowhere."""
+
+    def __init__(self) -> None:
+        self.number: dict[Edge, int] = {NO_EDGE: 0}
+
+    def __call__(self, edge: Edge) -> int:
+        return self.number.setdefault(edge, len(self.number))
+
+
+def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
+    """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a group."""
+    table = compiled.machine.table
+    targets = shift_targets(table)
+    running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})
+    column = np.zeros((2, table.n_states), np.int32)
+    column[0, running] = np.arange(len(running))
+    for states in targets:
+        column[1, list(states)] = np.arange(len(states))
+    entry, dependents, base = [0], [0], {}
+    slots = [(state, slot) for state, slots in enumerate(compiled.slots.of_state) for slot in slots]
+    for _, slot in slots:
+        if slot in base:
+            continue
+        base[slot] = len(entry)
+        for top in running if slot.terminal == NO_TERMINAL else targets[slot.terminal]:
+            edge = compiled.walk.entry(slot.group, top)
+            entry.append(edges(edge))
+            dependents.append(len(compiled.dependents(slot.group, top)))
+    width = max(1, *(len(slots) for slots in compiled.slots.of_state))
+    slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
+    slot_base = np.zeros((compiled.graph.n_states, width), np.int32)
+    for state, found in enumerate(compiled.slots.of_state):
+        for i, slot in enumerate(found):
+            slot_terminal[state, i] = slot.terminal
+            slot_base[state, i] = base[slot]
+    return {
+        "slot_terminal": slot_terminal,
+        "slot_base": slot_base,
+        "column": column,
+        "entry": np.array(entry, np.int32),
+        "dependents": np.array(dependents, np.int32),
+    }
+
+
+def _nodes(walk: Walk, n_states: int, edges: _Edges) -> dict[str, np.ndarray]:
+    skip = np.array([node.skip for node in walk.nodes], np.int32)
+    node_edge = np.zeros((len(walk.nodes), n_states), np.int32)
+    for number, node in enumerate(walk.nodes):
+        for state, edge in node.edges.items():
+            node_edge[number, state] = edges(edge)
+    pairs = np.array(list(edges.number), np.int32)
+    return {"node_skip": skip, "node_edge": node_edge, "edge_row": pairs[:, 0], "edge_node": pairs[:, 1]}

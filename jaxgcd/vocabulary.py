@@ -1,0 +1,400 @@
+"""The token list of a language model: which bytes each token id adds to the text.
+
+A `Vocabulary` is immutable and knows nothing of grammars or JAX. Everything here that is worth
+computing once (the suffix structure `strings`, the device spelling) is cached on it and reused by
+every grammar that is compiled for it. Two vocabularies with the same contents compare equal.
+
+Token bytes are taken **as they are**. In particular a leading metaspace is a space: the
+SentencePiece token `▁a` adds " a", also at the start of a generation, where the tokenizer's own
+`decode` would drop that space.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int16, Int32
+
+from jaxgcd.errors import VocabularyError
+
+END_OF_TEXT = 256
+"""The symbol that EOS tokens spell; symbols 0 to 255 are bytes."""
+
+MAX_TOKEN_BYTES = 4096
+"""A token with more bytes than this is refused: its suffixes alone would be thousands of strings."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Strings:
+    """The suffix structure: every distinct nonempty suffix of a usable token, and "end of text".
+
+    Ids are sorted by (length, bytes), so `rest[i] < i` for every i > 0; id 0 is the empty string
+    and a fixed point of `rest`. "End of text" is the one-symbol string of symbol 256.
+    """
+
+    first: Int16[np.ndarray, " strings"]
+    """First symbol: 0 to 255, or 256 for "end of text"; 0 for the empty string."""
+    rest: Int32[np.ndarray, " strings"]
+    """Id of the string without its first symbol."""
+    length: Int32[np.ndarray, " strings"]
+    """Number of symbols."""
+    token_string: Int32[np.ndarray, " size"]
+    """Id of each token's whole string; "end of text" for EOS, 0 for special, empty and padding ids."""
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def end_of_text(self) -> int:
+        """Id of the string "end of text"."""
+        return int(np.flatnonzero(self.first == END_OF_TEXT)[0])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spelling:
+    """The symbols of every token id, in compressed rows: `symbols[offset[i]:offset[i + 1]]`.
+
+    The bytes of a usable token; the one symbol 256 for EOS; nothing for special, empty and padding ids.
+    """
+
+    offset: Int32[np.ndarray, " size_plus_one"]
+    symbols: Int16[np.ndarray, " total"]
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class Vocabulary:
+    """What each token id adds to the text.
+
+    Args:
+        tokens: `tokens[i]` is the `bytes` that token i adds; an empty token is never allowed.
+        eos: ids that end the text (at least one). They add no text, whatever their bytes are.
+        special: ids that are never text (padding, role markers, ...), never allowed.
+        size: width of the logits, at least `len(tokens)` (the default). Ids beyond the tokens
+            are padding, never allowed.
+
+    An id in both `eos` and `special` counts as EOS.
+
+    Raises:
+        VocabularyError: the list is empty, has no EOS or no usable token; a token is not `bytes` or
+            longer than 4,096 bytes; an id is out of range; `size` is too small.
+
+    >>> vocabulary = Vocabulary([b"<eos>", b"a", b"ba"], eos=[0], size=64)
+    >>> vocabulary
+    Vocabulary(3 tokens, eos=(0,), size=64)
+    >>> vocabulary.words, vocabulary.strings.token_string[:3].tolist()
+    (2, [2, 1, 3])
+    """
+
+    tokens: tuple[bytes, ...]
+    eos: tuple[int, ...]
+    special: frozenset[int]
+    size: int
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes],
+        *,
+        eos: Sequence[int],
+        special: Sequence[int] = (),
+        size: int | None = None,
+    ) -> None:
+        count = len(tokens)
+        if not count:
+            raise VocabularyError("The token list is empty: `tokens` needs one `bytes` per token id.")
+        ends = frozenset(_checked_ids("eos", eos, count))
+        if not ends:
+            raise VocabularyError("No EOS token: `eos` needs at least one token id that ends the text.")
+        unspoken = frozenset(_checked_ids("special", special, count)) - ends
+        unusable = ends | unspoken
+        spelled = tuple(_checked_token(i, token, i in unusable) for i, token in enumerate(tokens))
+        object.__setattr__(self, "tokens", spelled)
+        object.__setattr__(self, "eos", tuple(sorted(ends)))
+        object.__setattr__(self, "special", unspoken)
+        object.__setattr__(self, "size", _checked_size(size, count))
+        if not any(self.usable):
+            raise VocabularyError("No usable token: every token is empty, special or EOS.")
+
+    @classmethod
+    def from_tokenizer(
+        cls, tokenizer: Any, *, size: int | None = None, eos: Sequence[int] | None = None
+    ) -> "Vocabulary":
+        """Read the token bytes from a tokenizer's vocabulary (never from `decode`, which loses bytes).
+
+        Args:
+            tokenizer: a `tokenizers.Tokenizer`, a fast transformers tokenizer (both byte-level or
+                metaspace, with or without byte fallback), or a `sentencepiece.SentencePieceProcessor`.
+            size: width of the model's logits where they are wider than the tokenizer's vocabulary.
+            eos: ids that end the text; the tokenizer's own EOS by default. A plain
+                `tokenizers.Tokenizer` does not know its EOS, so there it must be given.
+
+        Special, control and unknown tokens become `special`; added tokens that are not special are
+        text. A leading metaspace is a space, also at the start of a generation.
+
+        Raises:
+            VocabularyError: the kind of tokenizer is not supported, its pieces do not concatenate to
+                the text (WordPiece, WordLevel), or no EOS is known.
+
+        >>> from tokenizers import Tokenizer, decoders, models
+        >>> tokenizer = Tokenizer(models.BPE({"</s>": 0, "▁": 1, "▁a": 2, "a": 3}, [("▁", "a")]))
+        >>> tokenizer.decoder = decoders.Metaspace()
+        >>> Vocabulary.from_tokenizer(tokenizer, eos=[0]).tokens[2]
+        b' a'
+        """
+        tokens, special, own_eos = _reader(tokenizer)(tokenizer)
+        ends = own_eos if eos is None else eos
+        if eos is None and not own_eos:
+            name = type(tokenizer).__name__
+            raise VocabularyError(f"`{name}` names no EOS token: pass `eos` with the ids that end the text.")
+        return cls(tokens, eos=ends, special=special, size=size)
+
+    def __len__(self) -> int:
+        """Number of tokens, without padding."""
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} tokens, eos={self.eos}, size={self.size})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @property
+    def words(self) -> int:
+        """Number of 32-bit words in a packed mask over the vocabulary."""
+        return (self.size + 31) // 32
+
+    @functools.cached_property
+    def usable(self) -> tuple[bool, ...]:
+        """Per token id (without padding): it is text, that is, not empty, not special and not EOS."""
+        unusable = self.special.union(self.eos)
+        return tuple(bool(token) and i not in unusable for i, token in enumerate(self.tokens))
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the contents, in hexadecimal; the same in every process and on every machine."""
+        lengths = [len(token) for token in self.tokens]
+        header = ["jaxgcd vocabulary 1", self.size, self.eos, sorted(self.special), lengths]
+        return hashlib.sha256(json.dumps(header).encode() + b"".join(self.tokens)).hexdigest()
+
+    @functools.cached_property
+    def spelling(self) -> Spelling:
+        """The symbols of every token id, in compressed rows."""
+        return _spell(self)
+
+    @functools.cached_property
+    def strings(self) -> Strings:
+        """The suffix structure: all distinct suffixes of the usable tokens, and "end of text"."""
+        return _suffixes(self.spelling)
+
+    @functools.cached_property
+    def single_bytes(self) -> frozenset[int]:
+        """Bytes that are usable tokens on their own."""
+        pairs = zip(self.tokens, self.usable, strict=True)
+        return frozenset(token[0] for token, usable in pairs if usable and len(token) == 1)
+
+    @functools.cached_property
+    def all_bytes(self) -> frozenset[int]:
+        """Bytes that occur in any usable token."""
+        return frozenset(np.unique(self.spelling.symbols).tolist()) - {END_OF_TEXT}
+
+
+def _checked_ids(name: str, ids: Sequence[int], count: int) -> list[int]:
+    try:
+        checked = [operator.index(i) for i in ids]
+    except TypeError:
+        raise VocabularyError(f"`{name}` must be a sequence of token ids, got {ids!r}.") from None
+    for i in checked:
+        if not 0 <= i < count:
+            raise VocabularyError(f"`{name}` names token id {i}, but the ids go from 0 to {count - 1}.")
+    return checked
+
+
+def _checked_token(i: int, token: object, unusable: bool) -> bytes:
+    if not isinstance(token, bytes):
+        raise VocabularyError(f"Token {i} is a `{type(token).__name__}`, not `bytes`: {token!r}.")
+    if len(token) > MAX_TOKEN_BYTES and not unusable:
+        raise VocabularyError(f"Token {i} has {len(token)} bytes; at most {MAX_TOKEN_BYTES} are supported.")
+    return bytes(token)
+
+
+def _checked_size(size: int | None, count: int) -> int:
+    if size is None:
+        return count
+    try:
+        size = operator.index(size)
+    except TypeError:
+        raise VocabularyError(f"`size` must be an integer or None, got {size!r}.") from None
+    if size < count:
+        raise VocabularyError(f"`size`, the width of the logits, is {size}, less than the {count} tokens.")
+    return size
+
+
+def _frozen(values: Any, dtype: type) -> np.ndarray:
+    array = np.ascontiguousarray(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _spell(vocabulary: Vocabulary) -> Spelling:
+    usable = np.asarray(vocabulary.usable)
+    length = np.zeros(vocabulary.size, np.int64)
+    length[: len(usable)] = np.where(usable, [len(token) for token in vocabulary.tokens], 0)
+    length[list(vocabulary.eos)] = 1
+    offset = np.concatenate([[0], np.cumsum(length)])
+    is_byte = np.ones(offset[-1], bool)
+    is_byte[offset[list(vocabulary.eos)]] = False
+    text = b"".join(token for token, keep in zip(vocabulary.tokens, vocabulary.usable, strict=True) if keep)
+    symbols = np.full(offset[-1], END_OF_TEXT, np.int16)
+    symbols[is_byte] = np.frombuffer(text, np.uint8)
+    return Spelling(_frozen(offset, np.int32), _frozen(symbols, np.int16))
+
+
+def _suffixes(spelling: Spelling) -> Strings:
+    """Number the suffixes by length: those of length n are pairs (symbol, suffix of length n - 1).
+
+    Ids of length n - 1 are already in order, so sorting the distinct pairs sorts the strings. Time
+    and memory are those of the spelling, however long the tokens are.
+    """
+    end = spelling.offset[1:].astype(np.int64)
+    length = np.diff(spelling.offset)
+    current = np.zeros(len(length), np.int64)  # per token: id of its suffix of the length reached
+    first, rest, counts = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], [1]
+    live = np.flatnonzero(length)
+    for n in range(1, int(length.max()) + 1):
+        live = live[length[live] >= n]
+        pairs = spelling.symbols[end[live] - n].astype(np.int64) << 32 | current[live]
+        distinct, inverse = np.unique(pairs, return_inverse=True)
+        current[live] = sum(counts) + inverse
+        first.append(distinct >> 32)
+        rest.append(distinct & 0xFFFFFFFF)
+        counts.append(len(distinct))
+    lengths = np.repeat(np.arange(len(counts)), counts)
+    return Strings(
+        first=_frozen(np.concatenate(first), np.int16),
+        rest=_frozen(np.concatenate(rest), np.int32),
+        length=_frozen(lengths, np.int32),
+        token_string=_frozen(current, np.int32),
+    )
+
+
+# What a tokenizer yields: (bytes per id, special ids, EOS ids).
+_Contents = tuple[list[bytes], list[int], list[int]]
+
+
+def _is_a(tokenizer: object, package: str, name: str) -> bool:
+    bases = type(tokenizer).__mro__
+    return any(base.__module__.split(".")[0] == package and base.__name__ == name for base in bases)
+
+
+def _reader(tokenizer: object) -> Callable[[Any], _Contents]:
+    """Pick by class name, so that none of the optional packages is imported here."""
+    if _is_a(tokenizer, "tokenizers", "Tokenizer"):
+        return _read_fast
+    if _is_a(tokenizer, "sentencepiece", "SentencePieceProcessor"):
+        return _read_sentencepiece
+    if _is_a(getattr(tokenizer, "backend_tokenizer", None), "tokenizers", "Tokenizer"):
+        return _read_transformers
+    kind = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
+    raise VocabularyError(
+        f"Cannot read the vocabulary of a `{kind}`. Supported: `tokenizers.Tokenizer`, fast transformers "
+        "tokenizers, `sentencepiece.SentencePieceProcessor`; else build `Vocabulary(tokens, eos=...)`."
+    )
+
+
+def _read_sentencepiece(processor: Any) -> _Contents:
+    ids = list(range(processor.vocab_size()))
+    pieces, is_byte = processor.id_to_piece(ids), processor.is_byte(ids)
+    kinds = zip(processor.is_control(ids), processor.is_unknown(ids), processor.is_unused(ids), strict=True)
+    tokens = [
+        bytes([int(piece[1:-1], 16)]) if byte else piece.replace("▁", " ").encode()
+        for piece, byte in zip(pieces, is_byte, strict=True)
+    ]
+    eos = processor.eos_id()
+    return tokens, [i for i, kind in enumerate(kinds) if any(kind)], [eos] if eos >= 0 else []
+
+
+def _read_transformers(tokenizer: Any) -> _Contents:
+    tokens, special, _ = _read_fast(tokenizer.backend_tokenizer)
+    eos = tokenizer.eos_token_id
+    ends = [] if eos is None else list(eos) if isinstance(eos, Iterable) else [eos]
+    return tokens, [*special, *(i for i in tokenizer.all_special_ids if i < len(tokens))], ends
+
+
+def _read_fast(tokenizer: Any) -> _Contents:
+    """Read a `tokenizers.Tokenizer`: its pieces by id, spelled as its own decoder says."""
+    settings = json.loads(tokenizer.to_str())
+    model, added = settings["model"], {token["id"]: token for token in settings["added_tokens"]}
+    vocab = tokenizer.get_vocab(with_added_tokens=True)
+    spell, spell_added = _spellings(settings)
+    tokens = [b""] * (max(vocab.values(), default=-1) + 1)
+    for piece, i in vocab.items():
+        tokens[i] = (spell_added if i in added else spell)(piece)
+    special = [i for i, token in added.items() if token["special"]]
+    unknown = model.get("unk_id") if model["type"] == "Unigram" else vocab.get(model.get("unk_token"))
+    return tokens, special if unknown is None else [*special, unknown], []
+
+
+def _components(node: Any) -> list[dict[str, Any]]:
+    """All pre-tokenizers, decoders or normalizers of a (possibly nested) sequence, in order."""
+    if node is None:
+        return []
+    inner = next((node[key] for key in ("pretokenizers", "decoders", "normalizers") if key in node), None)
+    return [node] if inner is None else [leaf for child in inner for leaf in _components(child)]
+
+
+def _spellings(settings: dict[str, Any]) -> tuple[Callable[[str], bytes], Callable[[str], bytes]]:
+    """How this tokenizer's pieces spell bytes: a function for the model's pieces, one for added tokens."""
+    stages = {key: _components(settings[key]) for key in ("normalizer", "pre_tokenizer", "decoder")}
+    if any(part["type"] == "ByteLevel" for parts in stages.values() for part in parts):
+        return _from_byte_level, str.encode
+    decoder = [part for part in stages["decoder"] if part["type"] not in ("Fuse", "Strip", "ByteFallback")]
+    fallback = any(part["type"] == "ByteFallback" for part in stages["decoder"])
+    fallback = fallback or settings["model"].get("byte_fallback", False)
+    if not stages["decoder"]:
+        decoder = [part for part in stages["pre_tokenizer"] if part["type"] == "Metaspace"]
+    replaced = [_replacement(part) for part in decoder]
+    if None in replaced or not (replaced or stages["decoder"]):
+        names = ", ".join(part["type"] for part in decoder) or "none"
+        raise VocabularyError(
+            f"The pieces of this {settings['model']['type']} tokenizer (decoder: {names}) do not concatenate "
+            "to the text. Supported: byte-level and metaspace; else build `Vocabulary(tokens, eos=...)`."
+        )
+    rules = [rule for rule in replaced if rule is not None]
+    return functools.partial(_from_text, rules, fallback), functools.partial(_from_text, rules, False)
+
+
+def _replacement(part: dict[str, Any]) -> tuple[str, str] | None:
+    if part["type"] == "Metaspace":
+        return part["replacement"], " "
+    if part["type"] == "Replace" and "String" in part["pattern"]:
+        return part["pattern"]["String"], part["content"]
+    return None
+
+
+def _from_text(rules: list[tuple[str, str]], byte_fallback: bool, piece: str) -> bytes:
+    if byte_fallback and len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        return bytes([int(piece[3:5], 16)])
+    for old, new in rules:
+        piece = piece.replace(old, new)
+    return piece.encode()
+
+
+@functools.cache
+def _byte_of_character() -> dict[str, int]:
+    """GPT-2's table: printable Latin-1 stands for itself, the other bytes for U+0100 and up, in order."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+def _from_byte_level(piece: str) -> bytes:
+    """A piece with a character outside the table stands for itself, as in the tokenizer's own decoder."""
+    table = _byte_of_character()
+    return bytes(table[c] for c in piece) if all(c in table for c in piece) else piece.encode()
