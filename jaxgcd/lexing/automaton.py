@@ -82,12 +82,13 @@ def _settle(formulas: Formulas, automaton_id: int, places: list[int]) -> int:
     """
     automaton = formulas.automata[automaton_id]
     accept, alphabet = list(automaton.accept), _alphabet(formulas, places)
+    limit = 20000 // (1 + sum(formula > TRUE for formula in accept))
     for state, formula in enumerate(accept):
         if formula > TRUE:
             later = formulas.atom(automaton_id, state)
-            if _always(formulas, formulas.either(later, formula), alphabet):
+            if _always(formulas, formulas.either(later, formula), alphabet, limit):
                 accept[state] = TRUE
-            elif _always(formulas, formulas.either(later, formulas.negate(formula)), alphabet):
+            elif _always(formulas, formulas.either(later, formulas.negate(formula)), alphabet, limit):
                 accept[state] = FALSE
     if accept == automaton.accept:
         return automaton_id

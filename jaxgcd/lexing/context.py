@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from jaxgcd.lexing.formula import Formulas
-from jaxgcd.lexing.regex import Nfa
+from jaxgcd.lexing.nfa import Nfa
 
 LEADS = (0xC2, 0xE0, 0xF0)
 """The first bytes of characters with two, three and four bytes."""

@@ -14,7 +14,7 @@ from jaxgcd.lexing.charset import COMPLETE
 from jaxgcd.lexing.context import LEADS, Contexts
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.minimise import minimise
-from jaxgcd.lexing.regex import NOWHERE, Kind, Nfa
+from jaxgcd.lexing.nfa import NOWHERE, Kind, Nfa
 
 Threads = tuple[tuple[int, int], ...]
 
@@ -111,6 +111,7 @@ class Determiniser:
         stack = [(node, 0, formula) for node, formula in reversed(seeds)]
         while stack:
             node, tried, formula = stack.pop()
+            self.check(0, 0)
             before = seen.get((node, tried), FALSE)
             formula = formulas.without(formula, formulas.either(before, accept) if ordered else before)
             if formula == FALSE:
@@ -203,13 +204,13 @@ class Determiniser:
             self._interned[key] = self.nfa.add(kind, *args)
         return self._interned[key]
 
-    def check(self, states: int, threads: int) -> None:
+    def check(self, states: int, work: int) -> None:
         """Bounds memory and time."""
-        self.work += threads + 1
+        self.work += work + 1
         if states > self.limit:
             what = f"more than {self.limit} states"
         elif self.work > 100 * self.limit:
-            what = f"more than {100 * self.limit} threads in all"
+            what = f"more than {100 * self.limit} steps to make"
         elif len(self.formulas) > self.most_formulas:
             what = f"more than {50 * self.limit} formulas for its lookarounds"
         else:

@@ -5,8 +5,9 @@ are tried in order, as a backtracking matcher would (Thompson's construction wit
 RE2 and Rust's regex crate), and keep what `re` does with empty iterations of a repeat.
 
 Nodes are built from the end of the pattern to its start: every `_Builder` method takes the node to go
-on with and returns the node to enter. Everything `re` can say is reduced to eight kinds of nodes:
-anchors and word boundaries are lookarounds, a possessive repeat is an atomic group of atomic groups.
+on with and returns the node to enter. Everything `re` can say is reduced to the few kinds of nodes of
+`nfa`: anchors and word boundaries are lookarounds, a possessive repeat is an atomic group of atomic
+groups.
 
 Limits: back-references, conditional groups and LOCALE are not regular, or not for text, and are refused.
 """
@@ -14,8 +15,6 @@ Limits: back-references, conditional groups and LOCALE are not regular, or not f
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NoReturn
@@ -23,63 +22,7 @@ from typing import Any, NoReturn
 from jaxgcd.errors import GrammarTooLarge, UnsupportedRegexError
 from jaxgcd.lexing import charset
 from jaxgcd.lexing.charset import CharSet
-
-NOWHERE = 0
-ACCEPT = 1
-
-
-class Kind(IntEnum):
-    """What a node does, and its argument."""
-
-    NOWHERE = 0
-    """No way on: ()."""
-    ACCEPT = 1
-    """The program has matched: ()."""
-    CHAR = 2
-    """Read the rest of one character: (CharAutomaton, its state, next node)."""
-    SPLIT = 3
-    """Try these nodes in order: the nodes."""
-    ENTER = 4
-    """Begin a repeat whose body may be empty: (repeat, next node)."""
-    LOOP = 5
-    """Iterate such a repeat again, or leave it: (repeat, lazy, body or `NOWHERE`, node after the repeat)."""
-    LOOK = 6
-    """Go on if a lookaround holds: (positive, program, index of the lookbehind or -1, next node)."""
-    ATOMIC = 7
-    """Match an atomic group, without coming back into it: (program, next node)."""
-    INSIDE = 8
-    """Be inside an atomic group: (its automaton, state, next node). Made while determinising."""
-
-
-@dataclass(frozen=True)
-class Lookbehind:
-    """A lookbehind: `program` must match the `width` characters before this position."""
-
-    program: int
-    width: int
-    source: str
-
-
-@dataclass
-class Nfa:
-    """The nodes of one pattern; `kinds[n]` and `args[n]` describe node `n`, `start` enters the pattern.
-
-    A *program* is a part that is matched on its own (the pattern, a lookaround, an atomic group). It is
-    named by the node that enters it and ends in `ACCEPT`; `lookbehinds_of` says which lookbehinds occur
-    in it, at any depth.
-    """
-
-    kinds: list[Kind] = field(default_factory=lambda: [Kind.NOWHERE, Kind.ACCEPT])
-    args: list[tuple] = field(default_factory=lambda: [(), ()])
-    lookbehinds: list[Lookbehind] = field(default_factory=list)
-    lookbehinds_of: dict[int, frozenset[int]] = field(default_factory=dict)
-    start: int = NOWHERE
-
-    def add(self, kind: Kind, *args: Any) -> int:
-        """A new node."""
-        self.kinds.append(kind)
-        self.args.append(args)
-        return len(self.kinds) - 1
+from jaxgcd.lexing.nfa import ACCEPT, NOWHERE, Kind, Lookbehind, Nfa
 
 
 def parse(pattern: str, name: str, *, limit: int) -> Nfa:
@@ -240,7 +183,8 @@ class _Builder:
 
     def boundary(self, wanted: bool, flags: int, following: int) -> int:
         """`\\b` is `(?<=\\w)(?!\\w)|(?<!\\w)(?=\\w)`; `\\B` is the other two."""
-        left, right = (self.watch(direction, [_WORD_CHAR], flags, r"\b or \B") for direction in (-1, 1))
+        source = r"\b" if wanted else r"\B"
+        left, right = (self.watch(direction, [_WORD_CHAR], flags, source) for direction in (-1, 1))
         choices = []
         for positive in (True, False):
             after = self.consult(positive != wanted, right, following)

@@ -87,7 +87,8 @@ class _Builder:
         self._labels = [IGNORED if t.ignored else labels.get(t.name, REJECTED) for t in terminals]
         self._keyword_labels = [[labels.get(name, REJECTED) for name, _ in t.keywords] for t in terminals]
         # Conditions are formulas over any registered automaton, so byte classes must respect them all.
-        stacked = np.stack([automaton.classes for automaton in formulas.automata])
+        alike = np.zeros(256, np.uint8)  # where there is no terminal at all
+        stacked = np.stack([alike, *(automaton.classes for automaton in formulas.automata)])
         _, first, classes = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
         order = np.argsort(first)
         self._bytes = [int(b) for b in first[order]]
@@ -101,7 +102,7 @@ class _Builder:
             _Thread(i, START, TRUE, tuple((k, START) for k in range(len(keywords))))
             for i, keywords in enumerate(self._keywords)
         )
-        number = {(): DEAD, start: START}
+        number = {start: START, (): DEAD}  # without terminals the two are one tuple, and all is dead
         todo, trans, matches = [start], [[DEAD] * len(self._bytes)], [()]
         for threads in todo:
             matches.append(self._matches(threads))

@@ -60,16 +60,27 @@ class Viability:
             (state, b): self._outcomes(state, b, None) for state in sorted(shifted) for b in range(len(exits))
         }
         self._verdicts: dict[tuple[int, int], int] = {}
+        self._viable: dict[int, int] = {}
         self.complete = self._visit_stacks(limit)
 
     def verdict(self, top: int, boundary: int) -> int:
-        """`DEAD`, `ALIVE` or `MIXED` (it depends on the stack below `top`)."""
+        """`DEAD`, `ALIVE` or `MIXED` (it depends on what lies below `top`), for `top` shifted on a viable stack.
+
+        A **viable** stack is one that can be completed from some boundary class.
+        """
         return self._verdicts.get((top, boundary), DEAD) if self.complete else ALIVE
 
-    def waiting(self, top: int, boundary: int) -> frozenset[Item]:
-        """The items below `top`, one of which must hold, at a `MIXED` pair."""
+    def viable(self, top: int) -> int:
+        """The verdict whether a stack is viable, for `top` shifted on a viable stack."""
+        return self._viable.get(top, DEAD) if self.complete else ALIVE
+
+    def waiting(self, top: int, boundary: int) -> frozenset[Item] | None:
+        """The items below `top`, one of which must hold, whatever the stack; None if nothing need hold."""
+        items = self._below.get((top, boundary), {})
+        if ACCEPTED in items:
+            return None
         found = []
-        for (skip, nonterminal), mask in self._below[top, boundary].items():
+        for (skip, nonterminal), mask in items.items():
             found += [Item(skip, nonterminal, *self.columns[i]) for i in _bits(mask)]
         return frozenset(found)
 
@@ -177,13 +188,12 @@ class Viability:
 
     def _visit_stacks(self, limit: int) -> bool:
         asked = self._asked()
+        self._judge(START_STATE, {})
         seen: set[tuple[int, tuple]] = {(START_STATE, ())}
         todo = list(seen)
         while todo:
             state, frozen = todo.pop()
-            below = dict(frozen)
-            self._judge(state, below)
-            holding = self._holding(state, below)
+            holding = self._holding(state, dict(frozen))
             relevant = {key: mask & asked[state].get(key, 0) for key, mask in holding.items()}
             frozen = tuple(sorted((key, mask) for key, mask in relevant.items() if mask))
             for case in ((target, frozen) for target in self._above(state, holding)):
@@ -195,10 +205,10 @@ class Viability:
         return True
 
     def _above(self, state: int, holding: Items) -> list[int]:
-        """The states that a stack which can be completed may have on top of `state`."""
-        shifts = [t for t, after, _ in self._shifts[state] if _meets(self._below[t, after], holding)]
-        gotos = [t for nonterminal, t in self._table.goto[state].items() if holding.get((0, nonterminal))]
-        return sorted({*shifts, *gotos})
+        """Judges the states that may be shifted on `state`; the viable ones and those of gotos go on the stack."""
+        shifts = {target for target, _, _ in self._shifts[state]}
+        viable = {target for target in sorted(shifts) if self._judge(target, holding)}
+        return sorted(viable | set(self._table.goto[state].values()))
 
     def _asked(self) -> list[Items]:
         """For each state the items on top of it that a verdict further up can depend on."""
@@ -217,15 +227,13 @@ class Viability:
                     todo.append(lower)
         return asked
 
-    def _judge(self, state: int, below: Items) -> None:
-        for boundary in range(len(self._exits)):
-            items = self._below.get((state, boundary))
-            if items is None:
-                continue
-            new = ALIVE if _meets(items, below) else DEAD
-            old = self._verdicts.setdefault((state, boundary), new)
-            if old != new:
-                self._verdicts[state, boundary] = MIXED
+    def _judge(self, state: int, below: Items) -> bool:
+        """Notes the verdicts about `state` shifted where `below` holds; returns whether that stack is viable."""
+        alive = [_meets(self._below[state, b], below) for b in range(len(self._exits))]
+        for boundary, found in enumerate(alive):
+            _note(self._verdicts, (state, boundary), found)
+        _note(self._viable, state, any(alive))
+        return any(alive)
 
     def _holding(self, state: int, below: Items) -> Items:
         holding = {(skip + 1, nonterminal): mask for (skip, nonterminal), mask in below.items()}
@@ -260,6 +268,12 @@ class Viability:
 def _add(items: Items, more: Items) -> None:
     for key, mask in more.items():
         items[key] = items.get(key, 0) | mask
+
+
+def _note(verdicts: dict, key, alive: bool) -> None:
+    new = ALIVE if alive else DEAD
+    if verdicts.setdefault(key, new) != new:
+        verdicts[key] = MIXED
 
 
 def _meets(items: Items, holding: Items) -> bool:

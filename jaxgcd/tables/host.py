@@ -12,8 +12,8 @@ import itertools
 import numpy as np
 
 from jaxgcd.parsing.stack import step
-from jaxgcd.parsing.viability import ALIVE, MIXED
-from jaxgcd.tables.accept import Pending
+from jaxgcd.parsing.viability import Item
+from jaxgcd.tables.accept import Outcome, Pending, any_of
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL
@@ -72,24 +72,23 @@ class HostMachine:
         return any(self._takes(rest, stepped) for stepped, rest in after if stepped is not None)
 
     def _completable(self, boundary: int, states: tuple[int, ...]) -> bool:
-        viability, classes = self._compiled.viability, self._compiled.spanner.classes
-        verdict = viability.verdict(states[-1], boundary)
-        if verdict != MIXED:
-            return verdict == ALIVE
-        waiting = {
-            Pending(skip, nonterminal, terminal, classes.intern({}, frozenset({then})))
-            for skip, nonterminal, terminal, then in viability.waiting(states[-1], boundary)
-        }
+        """Whether a stack can be completed, from the conditions that hold of any stack."""
+        if not self._compiled.viability.complete:
+            return True
+        items = self._compiled.viability.waiting(states[-1], boundary)
+        waiting: Outcome = None if items is None else frozenset(self._pending(item) for item in items)
         for state in reversed(states[:-1]):
-            found = {pending._replace(skip=pending.skip - 1) for pending in waiting if pending.skip}
-            for pending in waiting:
-                if not pending.skip:
-                    outcome = self._compiled.acceptance.reveal(pending, state)
-                    if outcome is None:
-                        return True
-                    found |= outcome
-            waiting = found
-        return False
+            if waiting is None:
+                return True
+            waiting = any_of(
+                frozenset({p._replace(skip=p.skip - 1)}) if p.skip else self._compiled.acceptance.reveal(p, state)
+                for p in waiting
+            )
+        return waiting is None
+
+    def _pending(self, item: Item) -> Pending:
+        rest = self._compiled.spanner.classes.intern({}, frozenset({item.then}))
+        return Pending(item.skip, item.nonterminal, item.terminal, rest, False)
 
     def _class_words(self, group: int, suffix_class: int) -> np.ndarray:
         key = (group, suffix_class)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
-from jaxgcd.tables.accept import Acceptance, Outcome, Pending
+from jaxgcd.tables.accept import Acceptance, Outcome, Pending, any_of
 
 HASH_MASK = (1 << 64) - 1
 NO_NODE = 0
@@ -100,16 +100,12 @@ class Walk:
         return self._edge(node.group, outcomes, state)
 
     def _reveal(self, waiting: frozenset[Pending], skip: int, state: int) -> Outcome:
-        found: set[Pending] = set()
-        for pending in waiting:
-            if pending.skip > skip:
-                found.add(pending._replace(skip=pending.skip - skip - 1))
-                continue
-            outcome = self._acceptance.reveal(pending._replace(skip=0), state)
-            if outcome is None:
-                return None
-            found |= outcome
-        return frozenset(found)
+        return any_of(
+            frozenset({pending._replace(skip=pending.skip - skip - 1)})
+            if pending.skip > skip
+            else self._acceptance.reveal(pending._replace(skip=0), state)
+            for pending in waiting
+        )
 
     def _edge(self, group: int, outcomes: dict[int, Outcome], state: int) -> Edge:
         accepted = tuple(sorted(c for c, outcome in outcomes.items() if outcome is None))
