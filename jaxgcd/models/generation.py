@@ -1,6 +1,7 @@
 """From prompts to what `jaxgcd.generate` needs: `decode_fn`, the filled cache and the last tokens."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ from jaxgcd.errors import ModelError, PromptTooLongError, ShapeError
 
 from .cache import Cache
 from .llama import Llama
+
+Weights = Any  # an `nnx.State`; its own type hints do not pass beartype
 
 DecodeFn = Callable[[Int[Array, " batch"], Cache], tuple[Float32[Array, "batch vocab"], Cache]]
 
@@ -29,7 +32,7 @@ def make_decode_fn(model: Llama) -> DecodeFn:
 
 
 def _decode(
-    graphdef: nnx.GraphDef, params: nnx.State, last_token: Int[Array, " batch"], cache: Cache
+    graphdef: nnx.GraphDef, params: Weights, last_token: Int[Array, " batch"], cache: Cache
 ) -> tuple[Float32[Array, "batch vocab"], Cache]:
     model = nnx.merge(graphdef, params)
     hidden, cache = model(last_token[:, None], cache)
@@ -57,7 +60,7 @@ def prefill(
 @jax.jit
 def _prefill(
     graphdef: nnx.GraphDef,
-    params: nnx.State,
+    params: Weights,
     cache: Cache,
     tokens: Int[Array, "batch time"],
     lengths: Int[Array, " batch"],

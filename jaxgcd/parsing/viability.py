@@ -76,7 +76,14 @@ class Viability:
 
     def waiting(self, top: int, boundary: int) -> frozenset[Item] | None:
         """The items below `top`, one of which must hold, whatever the stack; None if nothing need hold."""
-        items = self._below.get((top, boundary), {})
+        return self._as_set(self._below.get((top, boundary), {}))
+
+    def reveal(self, item: Item, state: int) -> frozenset[Item] | None:
+        """What must hold below `state` for an item to hold of a stack with `state` on top."""
+        column = 1 << self.columns.index((item.terminal, item.then))
+        return self._as_set(self._lift(state, {(item.skip, item.nonterminal): column}, None))
+
+    def _as_set(self, items: Items) -> frozenset[Item] | None:
         if ACCEPTED in items:
             return None
         found = []

@@ -8,11 +8,11 @@ one, go to a nonterminal under a lookahead, then go on with a suffix class".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from jaxgcd.parsing.machine import Known, Machine, Pop
-from jaxgcd.parsing.viability import ALIVE, DEAD, Viability
+from jaxgcd.parsing.viability import ALIVE, DEAD, Item, Viability
 from jaxgcd.tables.spanner import SuffixClasses
 
 
@@ -29,7 +29,10 @@ class Pending(NamedTuple):
     sure: bool
 
 
-Outcome = frozenset[Pending] | None
+Waiting = Pending | Item
+"""A suffix class that waits for a reduction, or a condition of `Viability` on the rest of the stack."""
+
+Outcome = frozenset[Waiting] | None
 """None: accepted. Otherwise what the class waits for, any one of it; the empty set: rejected."""
 
 REJECTED: Outcome = frozenset()
@@ -57,14 +60,21 @@ class Acceptance:
             self._outcomes[key] = self._run(*key)
         return self._outcomes[key]
 
-    def reveal(self, pending: Pending, state: int) -> Outcome:
-        """What becomes of a `pending` with `skip == 0` when the state it waits for is `state`."""
-        key = (pending, state)
+    def reveal(self, waiting: Waiting, state: int) -> Outcome:
+        """What becomes of something that waits when the next state down the stack is `state`."""
+        if waiting.skip:
+            return frozenset({waiting._replace(skip=waiting.skip - 1)})
+        key = (waiting, state)
         if key not in self._revealed:
-            target = self._machine.table.goto[state].get(pending.nonterminal)
-            known = None if target is None else self._machine.feed((state, target), pending.terminal)
-            self._revealed[key] = self._then(known, pending.terminal, pending.rest, pending.sure)
+            self._revealed[key] = self._reveal(waiting, state)
         return self._revealed[key]
+
+    def _reveal(self, waiting: Waiting, state: int) -> Outcome:
+        if isinstance(waiting, Item):
+            return self._viability.reveal(waiting, state)
+        target = self._machine.table.goto[state].get(waiting.nonterminal)
+        known = None if target is None else self._machine.feed((state, target), waiting.terminal)
+        return self._then(known, waiting.terminal, waiting.rest, waiting.sure)
 
     def _run(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
         follow, open_ = self._classes.members[suffix_class]
@@ -85,20 +95,23 @@ class Acceptance:
         verdict = self._viability.verdict(known[-1], boundary)
         if verdict == DEAD:
             return REJECTED
-        items = self._viability.waiting(known[-1], boundary)
-        if items is None or (verdict == ALIVE and sure):
+        if verdict == ALIVE and sure:
             return None
-        outcomes = []
-        for skip, nonterminal, terminal, then in sorted(items):
-            rest = self._classes.intern({}, frozenset({then}))
-            fed = self._machine.resume(Pop(skip, nonterminal), known[:-1], terminal)
-            outcomes.append(self._then(fed, terminal, rest, False))
-        return any_of(outcomes)
+        return below(self._viability.waiting(known[-1], boundary), known[:-1], self._viability.reveal)
+
+
+def below(outcome: Outcome, known: Known, reveal: Callable[[Any, int], Outcome]) -> Outcome:
+    """What an outcome comes to when the next states down the stack are `known`, the top last."""
+    for state in reversed(known):
+        if outcome is None:
+            return None
+        outcome = any_of(reveal(waiting, state) for waiting in outcome)
+    return outcome
 
 
 def any_of(outcomes: Iterable[Outcome]) -> Outcome:
     """Accepted if one of the outcomes is, else all that they wait for."""
-    waiting: set[Pending] = set()
+    waiting: set[Waiting] = set()
     for outcome in outcomes:
         if outcome is None:
             return None

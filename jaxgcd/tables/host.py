@@ -12,8 +12,7 @@ import itertools
 import numpy as np
 
 from jaxgcd.parsing.stack import step
-from jaxgcd.parsing.viability import Item
-from jaxgcd.tables.accept import Outcome, Pending, any_of
+from jaxgcd.tables.accept import below
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL
@@ -75,20 +74,8 @@ class HostMachine:
         """Whether a stack can be completed, from the conditions that hold of any stack."""
         if not self._compiled.viability.complete:
             return True
-        items = self._compiled.viability.waiting(states[-1], boundary)
-        waiting: Outcome = None if items is None else frozenset(self._pending(item) for item in items)
-        for state in reversed(states[:-1]):
-            if waiting is None:
-                return True
-            waiting = any_of(
-                frozenset({p._replace(skip=p.skip - 1)}) if p.skip else self._compiled.acceptance.reveal(p, state)
-                for p in waiting
-            )
-        return waiting is None
-
-    def _pending(self, item: Item) -> Pending:
-        rest = self._compiled.spanner.classes.intern({}, frozenset({item.then}))
-        return Pending(item.skip, item.nonterminal, item.terminal, rest, False)
+        viability = self._compiled.viability
+        return below(viability.waiting(states[-1], boundary), states[:-1], viability.reveal) is None
 
     def _class_words(self, group: int, suffix_class: int) -> np.ndarray:
         key = (group, suffix_class)

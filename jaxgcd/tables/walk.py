@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
-from jaxgcd.tables.accept import Acceptance, Outcome, Pending, any_of
+from jaxgcd.tables.accept import Acceptance, Outcome, Waiting, any_of
 
 HASH_MASK = (1 << 64) - 1
 NO_NODE = 0
@@ -43,7 +43,7 @@ class Node:
     """`skip` states are passed over, the next one chooses the edge."""
 
     skip: int
-    waiting: dict[frozenset[Pending], tuple[int, ...]]
+    waiting: dict[frozenset[Waiting], tuple[int, ...]]
     group: int
     edges: dict[int, Edge] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class Walk:
         self._below = below
         self._limit = limit
         self._row_number: dict[int, int] = {0: NO_ROW}
-        self._node_number: dict[frozenset[tuple[frozenset[Pending], int]], int] = {}
+        self._node_number: dict[frozenset[tuple[frozenset[Waiting], int]], int] = {}
         self._depths: dict[tuple[int, int], frozenset[int]] = {}
         self._todo: list[tuple[int, int]] = []
         self._met: set[tuple[int, int]] = set()
@@ -99,17 +99,17 @@ class Walk:
             outcomes.update(dict.fromkeys(classes, outcome))
         return self._edge(node.group, outcomes, state)
 
-    def _reveal(self, waiting: frozenset[Pending], skip: int, state: int) -> Outcome:
+    def _reveal(self, waiting: frozenset[Waiting], skip: int, state: int) -> Outcome:
         return any_of(
-            frozenset({pending._replace(skip=pending.skip - skip - 1)})
-            if pending.skip > skip
-            else self._acceptance.reveal(pending._replace(skip=0), state)
-            for pending in waiting
+            frozenset({found._replace(skip=found.skip - skip - 1)})
+            if found.skip > skip
+            else self._acceptance.reveal(found._replace(skip=0), state)
+            for found in waiting
         )
 
     def _edge(self, group: int, outcomes: dict[int, Outcome], state: int) -> Edge:
         accepted = tuple(sorted(c for c, outcome in outcomes.items() if outcome is None))
-        waiting: dict[frozenset[Pending], list[int]] = {}
+        waiting: dict[frozenset[Waiting], list[int]] = {}
         for c in sorted(outcomes):
             if outcome := outcomes[c]:
                 waiting.setdefault(outcome, []).append(c)
@@ -121,7 +121,7 @@ class Walk:
             self.rows.append(Recipe(group, classes))
         return number
 
-    def _node(self, group: int, waiting: dict[frozenset[Pending], list[int]], last: int) -> int:
+    def _node(self, group: int, waiting: dict[frozenset[Waiting], list[int]], last: int) -> int:
         if not waiting or last == START_STATE:  # nothing lies below the start state
             return NO_NODE
         key = frozenset((pending, self._hash(group, tuple(classes))) for pending, classes in waiting.items())
