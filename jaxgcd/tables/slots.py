@@ -17,8 +17,8 @@ import numpy as np
 
 from jaxgcd.lexing.graph import INITIAL, LexerGraph
 from jaxgcd.lexing.scanner import IGNORED
-from jaxgcd.tables.spanner import NOTHING, Spanner, SuffixClasses
-from jaxgcd.tables.walk import HASH_MASK, Walk
+from jaxgcd.tables.spanner import HASH_MASK, NOTHING, Spanner, SuffixClasses
+from jaxgcd.tables.walk import Walk
 
 NO_TERMINAL = 0
 MAX_SLOTS = 8
@@ -50,15 +50,11 @@ class Slots:
         self._numbers: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
         self.sources: list[Source] = []
         self.of_state: list[tuple[Slot, ...]] = [()] * graph.n_states
-        hashes = _class_hashes(spanner, size)
         for state in (INITIAL, *running_states(graph)):
-            self.of_state[state] = self._slots(state, _own_terminals(graph, state), hashes)
+            self.of_state[state] = self._slots(state, _own_terminals(graph, state))
 
-    def _slots(self, state: int, own: frozenset[int], hashes: list[list[dict[int, int]]]) -> tuple[Slot, ...]:
-        by_class: dict[int, int] = {}
-        for symbol, variant in enumerate(self._spanner.variant[state]):
-            for suffix_class, value in hashes[symbol][variant].items():
-                by_class[suffix_class] = by_class.get(suffix_class, 0) + value & HASH_MASK
+    def _slots(self, state: int, own: frozenset[int]) -> tuple[Slot, ...]:
+        by_class = self._spanner.class_sums(state)
         slots = []
         for terminal in (NO_TERMINAL, *sorted(own)):
             group: dict[int, int] = {}
@@ -81,9 +77,10 @@ class Slots:
         """The suffix class of every token in a group, `NOTHING` for others, `int32[size]`."""
         state, terminal, own = self.sources[group]
         classes = self._spanner.of_state(state, self._size)
-        present = np.unique(classes)
-        projected = [project(self._spanner.classes, int(c), terminal, own) for c in present]
-        return np.array(projected, np.int32)[np.searchsorted(present, classes)]
+        projected = np.zeros(int(classes.max()) + 1, np.int32)
+        for present in np.flatnonzero(np.bincount(classes)).tolist():
+            projected[present] = project(self._spanner.classes, present, terminal, own)
+        return projected[classes]
 
 
 def project(classes: SuffixClasses, suffix_class: int, terminal: int, own: frozenset[int]) -> int:
@@ -103,28 +100,3 @@ def running_states(graph: LexerGraph) -> list[int]:
 def _own_terminals(graph: LexerGraph, state: int) -> frozenset[int]:
     terminals = frozenset(terminal for terminal, _ in graph.exits[state] if terminal != IGNORED)
     return frozenset() if state == INITIAL or len(terminals) > MAX_SLOTS else terminals
-
-
-def _class_hashes(spanner: Spanner, size: int) -> list[list[dict[int, int]]]:
-    """For each block the sum of its tokens' random integers by suffix class."""
-    random = _splitmix(np.arange(size, dtype=np.uint64))
-    found = []
-    for symbol, tokens in enumerate(spanner.tokens):
-        found.append([_grouped_sums(block, random[tokens]) for block in spanner.blocks[symbol]])
-    return found
-
-
-def _grouped_sums(keys: np.ndarray, values: np.ndarray) -> dict[int, int]:
-    present, inverse = np.unique(keys, return_inverse=True)
-    sums = np.zeros(len(present), np.uint64)
-    np.add.at(sums, inverse, values)
-    return {int(k): int(v) for k, v in zip(present, sums, strict=True) if k != NOTHING}
-
-
-def _splitmix(index: np.ndarray) -> np.ndarray:
-    """A fixed random 64-bit integer for each index (the output function of SplitMix64, Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        z = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))

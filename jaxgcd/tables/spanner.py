@@ -22,6 +22,7 @@ from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 from jaxgcd.vocabulary import Vocabulary
 
+HASH_MASK = (1 << 64) - 1
 NOTHING = 0
 """The class of what no text can be made of."""
 
@@ -94,6 +95,14 @@ class SuffixClasses:
         return found
 
 
+class Block(NamedTuple):
+    """The tokens that begin with one symbol class, read from one lexer state: parts with one suffix class each."""
+
+    part: np.ndarray  # int32[tokens]
+    sums: np.ndarray  # uint64[parts], the sum of the tokens' random integers
+    classes: np.ndarray  # int32[parts]
+
+
 @dataclass(frozen=True)
 class Spanner:
     """The suffix class of every (lexer state, token) pair, in blocks.
@@ -105,19 +114,30 @@ class Spanner:
         classes: the suffix classes.
         tokens: for each symbol class the ids of the tokens that begin with it.
         variant: `int32[lexer states, symbol classes]`.
-        blocks: `blocks[symbol class][variant]`, `int32[tokens]`, the suffix class of each token.
+        blocks: `blocks[symbol class][variant]`.
     """
 
     classes: SuffixClasses
     tokens: list[np.ndarray]
     variant: np.ndarray
-    blocks: list[list[np.ndarray]]
+    blocks: list[list[Block]]
 
     def of_state(self, state: int, size: int) -> np.ndarray:
         """The suffix class of every token from one lexer state, `int32[size]`."""
         found = np.zeros(size, np.int32)
         for symbol, tokens in enumerate(self.tokens):
-            found[tokens] = self.blocks[symbol][self.variant[state, symbol]]
+            block = self.blocks[symbol][self.variant[state, symbol]]
+            found[tokens] = block.classes[block.part]
+        return found
+
+    def class_sums(self, state: int) -> dict[int, int]:
+        """For each suffix class from one lexer state the sum of its tokens' random integers, modulo 2**64."""
+        found: dict[int, int] = {}
+        for symbol, variant in enumerate(self.variant[state]):
+            block = self.blocks[symbol][variant]
+            for suffix_class, value in zip(block.classes.tolist(), block.sums.tolist(), strict=True):
+                found[suffix_class] = found.get(suffix_class, 0) + value & HASH_MASK
+        found.pop(NOTHING, None)
         return found
 
 
@@ -158,9 +178,8 @@ class _Builder:
         ]
         self._collect(needed)
         self._evaluate()
-        blocks = [
-            [self._block(reading, tokens[symbol]) for reading in readings[symbol]] for symbol in range(len(tokens))
-        ]
+        random = splitmix(len(self._strings.token_string))
+        blocks = [self._blocks(ids, readings[symbol], random[ids]) for symbol, ids in enumerate(tokens)]
         return Spanner(self.classes, tokens, variant, blocks)
 
     def _tokens_by_symbol(self) -> list[np.ndarray]:
@@ -234,19 +253,61 @@ class _Builder:
 
     def _joined(self, value: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """`value`, or else `terminal` and then `rest`, for each row."""
-        rows, inverse = np.unique(np.stack([value, terminal, rest]), axis=1, return_inverse=True)
-        joined = [self.classes.union(int(v), self.classes.after(int(t), int(r))) for v, t, r in rows.T]
+        count = len(self.classes)
+        keys = (terminal.astype(np.int64) + 1) * count**2 + value.astype(np.int64) * count + rest
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        rows = zip(value[first].tolist(), terminal[first].tolist(), rest[first].tolist(), strict=True)
+        joined = [self.classes.union(v, self.classes.after(t, r)) for v, t, r in rows]
         return np.array(joined, np.int32)[inverse.ravel()]
 
-    def _block(self, reading: tuple, tokens: np.ndarray) -> np.ndarray:
+    def _blocks(self, tokens: np.ndarray, readings: list[tuple], random: np.ndarray) -> list[Block]:
+        """The blocks of one symbol class. Variants that lead to the same states share their parts."""
         strings = self._strings.rest[self._strings.token_string[tokens]]
+        values: dict[int, np.ndarray] = {}
+        parts: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        blocks = []
+        for reading in readings:
+            targets = tuple(target for _, target in reading)
+            if targets not in parts:
+                for target in targets:
+                    if target not in values:
+                        values[target] = self._values_of(target, strings)
+                columns = np.array([values[target] for target in targets], np.int32).reshape(-1, len(tokens))
+                parts[targets] = _parts(columns, random)
+            part, sums, members = parts[targets]
+            classes = np.zeros(len(sums), np.int32)
+            for (terminal, _), rest in zip(reading, members, strict=True):
+                emitted = np.full(len(rest), IGNORED if terminal is None else terminal)
+                classes = self._joined(classes, emitted, rest)
+            blocks.append(Block(part, sums, classes))
+        return blocks
+
+    def _values_of(self, state: int, strings: np.ndarray) -> np.ndarray:
+        """The suffix classes of some strings from one state."""
+        keys = state * self._width + strings.astype(np.int64)
         lengths = self._strings.length[strings]
-        block = np.zeros(len(tokens), np.int32)
-        for terminal, target in reading:
-            keys = target * self._width + strings.astype(np.int64)
-            value = np.zeros(len(tokens), np.int32)
-            for n in np.unique(lengths):
-                value[lengths == n] = self._lookup(keys[lengths == n], int(n))
-            emitted = np.full(len(tokens), IGNORED if terminal is None else terminal)
-            block = self._joined(block, emitted, value)
-        return block
+        value = np.zeros(len(strings), np.int32)
+        for n in np.unique(lengths):
+            value[lengths == n] = self._lookup(keys[lengths == n], int(n))
+        return value
+
+
+def _parts(columns: np.ndarray, random: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Splits tokens by their columns: each one's part, the parts' sums of `random`, and the parts' columns."""
+    part = np.zeros(columns.shape[1], np.int64)
+    for column in columns:
+        _, part = np.unique(part * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
+    part = part.ravel()
+    _, first = np.unique(part, return_index=True)
+    sums = np.zeros(len(first), np.uint64)
+    np.add.at(sums, part, random)
+    return part.astype(np.int32), sums, columns[:, first]
+
+
+def splitmix(count: int) -> np.ndarray:
+    """`count` fixed random 64-bit integers (the output function of SplitMix64, Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))

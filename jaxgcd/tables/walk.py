@@ -18,8 +18,8 @@ from typing import NamedTuple
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import Acceptance, Outcome, Waiting, any_of
+from jaxgcd.tables.spanner import HASH_MASK
 
-HASH_MASK = (1 << 64) - 1
 NO_NODE = 0
 NO_ROW = 0
 
