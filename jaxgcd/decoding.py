@@ -1,8 +1,8 @@
 """The parser as a JAX value: `State`, `init`, `allowed`, `mask_logits` and `advance`.
 
-All functions are pure and take the tables first. States may have any leading batch axes: what happens to one row is
-written once, and `jax.vmap` adds the axes. Nothing here looks at the host, except `allowed` with tables that were
-compiled with `check="host"`.
+All functions are pure and take the tables first; they are jitted, and can be called inside `jit`, `vmap` and
+`scan`. States may have any leading batch axes: what happens to one row is written once, and `jax.vmap` adds
+the axes. Nothing here looks at the host, except `allowed` with tables that were compiled with `check="host"`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START_STATE = 1
 
 
 class Status(enum.IntEnum):
-    """What has become of a row. Every status but `RUNNING` allows EOS only, and such a row changes no more."""
+    """What has become of a row. Every status but `RUNNING` allows EOS only; such a row changes no more."""
 
     RUNNING = 0
     """More tokens may follow."""
@@ -45,9 +45,9 @@ class Status(enum.IntEnum):
 class State:
     """Where each row's text stands. Every leaf has the batch axes in front.
 
-    A row has up to `K` readings of its text, each with a lexer state and a parser stack; in most grammars `K` is 1.
-    Beams and forks are `jax.tree.map(lambda leaf: leaf[parents], state)`. A row that is not running stands
-    where it was before its last token.
+    A row has up to `K` readings of its text, each with a lexer state and a parser stack; in most grammars `K`
+    is 1. Beams and forks are `jax.tree.map(lambda leaf: leaf[parents], state)`. A row that is not running
+    stands where it was before its last token.
     """
 
     lexer: Int32[Array, "*batch K"]
@@ -90,11 +90,12 @@ def init(tables: Tables, batch_shape: int | tuple[int, ...] = (), *, grammar: in
     )
 
 
+@jax.jit
 def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
     """The tokens that may come next, packed: token `i` is bit `i & 31` of word `i >> 5`.
 
-    A token is allowed iff some continuation puts the text into the grammar's language, EOS iff the text is in it.
-    A row that is not running, or to which no token is left, allows EOS only.
+    A token is allowed iff some continuation puts the text into the grammar's language, EOS iff the text is in
+    it. A row that is not running, or to which no token is left, allows EOS only.
 
     Args:
         tables: the compiled grammar.
@@ -115,9 +116,11 @@ def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
     batch = state.status.shape
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(batch) :]), state)
     words, top = jax.vmap(functools.partial(_row_words, tables))(flat)
+    running = flat.status == Status.RUNNING
     if tables.check == "host":
+        top = jnp.where(running[:, None, None], top, 0)
         words = add_host_words(tables, flat.lexer, flat.stack, flat.depth, top, words)
-    usable = (flat.status == Status.RUNNING) & (words != 0).any(axis=-1)
+    usable = running & (words != 0).any(axis=-1)
     words = jnp.where(usable[:, None], words, tables.eos_words)
     return words.reshape(*batch, tables.words)
 
@@ -143,11 +146,11 @@ def mask_logits(
     if logits.shape != (*state.status.shape, tables.size):
         raise ShapeError(
             f"`logits` have the shape {logits.shape}, the state and vocabulary ask for "
-            f"{(*state.status.shape, tables.size)}. If the model's head is wider than its tokenizer, compile for "
-            "`Vocabulary(..., size=<width of the logits>)`."
+            f"{(*state.status.shape, tables.size)}. If the model's head is wider than its tokenizer, "
+            "compile for `Vocabulary(..., size=<width of the logits>)`."
         )
-    fill = jnp.finfo(logits.dtype).min if fill is None else fill
-    return jnp.where(unpack(allowed(tables, state), tables.size), logits, jnp.asarray(fill, logits.dtype))
+    masked = jnp.asarray(jnp.finfo(logits.dtype).min if fill is None else fill, logits.dtype)
+    return jnp.where(unpack(allowed(tables, state), tables.size), logits, masked)
 
 
 def unpack(words: UInt32[Array, "*batch words"], size: int) -> Bool[Array, "*batch size"]:
@@ -156,13 +159,14 @@ def unpack(words: UInt32[Array, "*batch words"], size: int) -> Bool[Array, "*bat
     return bits.reshape(*words.shape[:-1], -1)[..., :size] != 0
 
 
+@jax.jit
 def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
     """The state after one more token in each row.
 
-    A token that cannot be read makes the row STUCK, one that needs more than `max_depth` makes it OVERFLOW, EOS at the
-    end of a valid text makes it FINISHED; in all three cases the row otherwise stays as it was. Rows that are
-    not running do not change. Whether a token is allowed is `allowed`'s answer: one that is not may be
-    found out only later.
+    A token that cannot be read makes the row STUCK, one that needs more than `max_depth` makes it OVERFLOW,
+    EOS at the end of a valid text makes it FINISHED; in all three cases the row otherwise stays as it was.
+    Rows that are not running do not change. Whether a token is allowed is `allowed`'s answer: one that is not
+    may be found out only later.
 
     Args:
         tables: the compiled grammar.
@@ -189,7 +193,9 @@ def _step(tables: Tables, stack: Array, depth: Array, terminal: Array) -> tuple[
         stack = stack.at[depth].set(tables.goto[stack[depth - 1], tables.rule_origin[rule]])
         return stack, depth + 1, action(stack, depth + 1)
 
-    stack, depth, todo = lax.while_loop(lambda carry: carry[2] < 0, reduce, (stack, depth, action(stack, depth)))
+    stack, depth, todo = lax.while_loop(
+        lambda carry: carry[2] < 0, reduce, (stack, depth, action(stack, depth))
+    )
     shifted = todo > 0
     stack = stack.at[depth].set(jnp.where(shifted, todo, stack[depth]))
     return stack, jnp.where(shifted, depth + 1, depth), shifted | (terminal == 0)
@@ -201,7 +207,9 @@ def _with_slack(tables: Tables, stack: Array) -> Array:
 
 
 def _row_words(tables: Tables, state: State) -> tuple[Array, Array]:
-    """One row's mask without the host's share, and the stack tops of slots that need the host, `int32[K, slots]`."""
+    """One row's mask without the host's share, and the stack tops of slots that need the host, `int32[K,
+    slots]`.
+    """
     terminal, base = tables.slot_terminal[state.lexer], tables.slot_base[state.lexer]
     stepped = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))
     stack, depth, ok = stepped(_with_slack(tables, state.stack), state.depth, terminal)
@@ -226,7 +234,7 @@ def _row_words(tables: Tables, state: State) -> tuple[Array, Array]:
     return words, jnp.zeros_like(top)
 
 
-def _rows(tables: Tables, rows: Array) -> UInt32[Array, "words"]:
+def _rows(tables: Tables, rows: Array) -> UInt32[Array, " words"]:
     """The union of some rows."""
     pages = tables.pages[tables.row_pages[rows.reshape(-1)]]
     union = lax.reduce(pages, jnp.uint32(0), lax.bitwise_or, (0,))
@@ -267,7 +275,9 @@ def _read(tables: Tables, runs: tuple[Array, Array, Array], symbol: Array):
     terminal = jnp.where(begun > 0, tables.emit_terminal[lexer], 0)
     step = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))
     emitted_stack, emitted_depth, ok = step(stack, depth, terminal)
-    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], jnp.where(ok, begun, 0)], axis=1).reshape(-1)
+    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], jnp.where(ok, begun, 0)], axis=1).reshape(
+        -1
+    )
     stacks = jnp.concatenate([stack[:, None], emitted_stack], axis=1).reshape(len(lexers), -1)
     depths = jnp.concatenate([depth[:, None], emitted_depth], axis=1).reshape(-1)
     top = jnp.take_along_axis(stacks, depths[:, None] - 1, axis=1)[:, 0]

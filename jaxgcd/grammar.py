@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 import lark
 from lark.exceptions import LarkError
@@ -70,9 +71,11 @@ def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str =
     """
     if lexer not in LEXERS:
         raise GrammarError(f"`lexer={lexer!r}` is not supported; use one of {', '.join(map(repr, LEXERS))}.")
-    parser = _built(grammar, start, lexer) if isinstance(grammar, lark.Lark) else _build(grammar, start, lexer)
+    parser = (
+        _built(grammar, start, lexer) if isinstance(grammar, lark.Lark) else _build(grammar, start, lexer)
+    )
     try:
-        scanner = _scanner_terminals(parser.parser.lexer)
+        scanner = _scanner_terminals(cast(BasicLexer, parser.parser.lexer))
     except re.error as error:
         raise GrammarError(
             f"Python's `re` cannot compile the scanner of this grammar: {error}. Look for a group name that "
@@ -93,7 +96,9 @@ def _build(text: str, start: str, lexer: str) -> lark.Lark:
 def _built(parser: lark.Lark, start: str, lexer: str) -> lark.Lark:
     options = parser.options
     if options.parser != "lalr":
-        raise GrammarError(f"The grammar was built with `parser={options.parser!r}`; build it with `parser='lalr'`.")
+        raise GrammarError(
+            f"The grammar was built with `parser={options.parser!r}`; build it with `parser='lalr'`."
+        )
     if options.lexer != lexer:
         raise GrammarError(
             f"The grammar was built with `lexer={options.lexer!r}` but `lexer={lexer!r}` was asked for; "

@@ -22,8 +22,8 @@ def add_host_words(
 ) -> UInt32[Array, "batch words"]:
     """Adds the tokens of context-dependent sequences, as the reference machine on the host judges them.
 
-    Rows with such sequences (`top` not zero somewhere) are moved to the front and shipped in a bucket of the next
-    power of two; where no row has any there is no call.
+    Rows with such sequences (`top` not zero somewhere) are moved to the front and shipped in a bucket of the
+    next power of two; where no row has any there is no call.
     """
     needs = (top > 0).any(axis=(1, 2))
     order = jnp.argsort(~needs, stable=True)

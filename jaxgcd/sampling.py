@@ -19,7 +19,8 @@ from jaxgcd.tables.arrays import Tables
 
 Cache = TypeVar("Cache")
 DecodeFn = Callable[[Array, Cache], tuple[Array, Cache]]
-"""`(last_token int32[*batch], cache) -> (logits float[*batch, size], cache)`, one step of a language model."""
+"""`(last_token int32[*batch], cache) -> (logits float[*batch, size], cache)`, one step of a language model.
+"""
 
 
 class Finish(enum.IntEnum):
@@ -87,7 +88,8 @@ def sample(
     masked = mask_logits(tables, state, logits)
     temperature = jnp.asarray(temperature, logits.dtype)
     greedy = jnp.argmax(masked, axis=-1).astype(jnp.int32)
-    # The mask's fill is finite; a temperature below 1 would turn it into -inf, which `categorical` takes as well.
+    # The mask's fill is finite; a temperature below 1 would turn it into -inf, which `categorical` takes as
+    # well.
     drawn = jax.random.categorical(key, masked / jnp.where(temperature > 0, temperature, 1)).astype(jnp.int32)
     token = jnp.where(temperature > 0, drawn, greedy)
     return token, advance(tables, state, token)
@@ -109,7 +111,8 @@ def generate(
 
     Args:
         key: a PRNG key, typed or raw.
-        decode_fn: one step of the model; a plain function, or a `jax.tree_util.Partial` whose bound arguments (the
+        decode_fn: one step of the model; a plain function, or a `jax.tree_util.Partial` whose bound arguments
+        (the
             weights) are then arguments of the compiled loop and not constants in it.
         cache: the model's state after all of the prompt but its last token; any pytree.
         tables: the compiled grammar.
@@ -120,8 +123,8 @@ def generate(
         pad_id: what rows emit once they have ended.
 
     Returns:
-        A `Generation`. Rows end by EOS, by `max_new_tokens`, or as `Finish` says. With `check="host"` each step
-        makes at most one callback; otherwise there is none.
+        A `Generation`. Rows end by EOS, by `max_new_tokens`, or as `Finish` says. With `check="host"` each
+        step makes at most one callback; otherwise there is none.
 
     Raises:
         ShapeError: the batch axes differ, or the model's logits are not as wide as the vocabulary.
@@ -140,7 +143,9 @@ def generate(
 
 
 @functools.partial(jax.jit, static_argnames="max_new_tokens")
-def _generate(key, decode_fn, cache, tables, state, last_token, temperature, pad_id, *, max_new_tokens) -> Generation:
+def _generate(
+    key, decode_fn, cache, tables, state, last_token, temperature, pad_id, *, max_new_tokens
+) -> Generation:
     batch = state.status.shape
     pad_id = jnp.asarray(pad_id, jnp.int32)
 
@@ -159,6 +164,14 @@ def _generate(key, decode_fn, cache, tables, state, last_token, temperature, pad
         return i + 1, key, token, cache, state, tokens, length + emitted.astype(jnp.int32)
 
     tokens = jnp.full((*batch, max_new_tokens), pad_id, jnp.int32)
-    first = (jnp.int32(0), key, jnp.asarray(last_token).astype(jnp.int32), cache, state, tokens, jnp.zeros_like(state.status))
+    first = (
+        jnp.int32(0),
+        key,
+        jnp.asarray(last_token).astype(jnp.int32),
+        cache,
+        state,
+        tokens,
+        jnp.zeros_like(state.status),
+    )
     _, _, _, cache, state, tokens, length = lax.while_loop(going, step, first)
     return Generation(tokens, length, state.status, state, cache)

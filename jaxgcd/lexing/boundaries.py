@@ -1,8 +1,8 @@
 """Boundary classes: the places between two lexemes, up to what the parser can see of their future.
 
-Two boundaries are in one class iff the same terminals, after any ignored lexemes, can be spelled from both and
-lead to the same classes again (a bisimulation). Where some ignored text separates everything, all boundaries
-are one class and the lexer puts no constraint on the parser at all.
+Two boundaries are in one class iff the same terminals, after any ignored lexemes, can be spelled from both
+and lead to the same classes again (a bisimulation). Where some ignored text separates everything, all
+boundaries are one class and the lexer puts no constraint on the parser at all.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The lexer as a graph of guarded states: Lark's backtracking lexer, one symbol at a time.
 
-A **lexer state** is a pair (guard, scanner state). The scanner state says how far the current lexeme has got; the
-guard is a formula that the text to come must satisfy: that no earlier lexeme matches further than where it
-was taken to end, and that lookaheads hold. A state in which a lexeme may end offers the **boundary** after it: the
-pair (new guard, start of a lexeme). A reader of a symbol therefore goes to `delta[q, symbol]`, and also, for
-each `(terminal, boundary)` in `accepts[q]`, emits the terminal and goes to `delta[boundary, symbol]`; the guards
-make sure that at most one of all these readings survives a complete text.
+A **lexer state** is a pair (guard, scanner state). The scanner state says how far the current lexeme has got;
+the guard is a formula that the text to come must satisfy: that no earlier lexeme matches further than where
+it was taken to end, and that lookaheads hold. A state in which a lexeme may end offers the **boundary** after
+it: the pair (new guard, start of a lexeme). A reader of a symbol therefore goes to `delta[q, symbol]`, and
+also, for each `(terminal, boundary)` in `accepts[q]`, emits the terminal and goes to `delta[boundary,
+symbol]`; the guards make sure that at most one of all these readings survives a complete text.
 
-Symbols are bytes and 256, the end of the text, which a boundary reads if its guard holds there; what is read then
-is the terminal `$END`.
+Symbols are bytes and 256, the end of the text, which a boundary reads if its guard holds there; what is read
+then is the terminal `$END`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.minimise import refine
-from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanner
+from jaxgcd.lexing.scanner import DEAD, REJECTED, START, Scanner
 
 INITIAL = 1
 """The lexer state before any text."""
@@ -80,7 +80,9 @@ class _Builder:
 
     _ENDED, _FINAL = 2, 3
 
-    def __init__(self, formulas: Formulas, scanner: Scanner, end: int, spellable: Collection[int], limit: int):
+    def __init__(
+        self, formulas: Formulas, scanner: Scanner, end: int, spellable: Collection[int], limit: int
+    ):
         self._formulas = formulas
         self._scanner = scanner
         self._limit = limit
@@ -92,7 +94,11 @@ class _Builder:
         self._bytes = [int(b) for b in first[order]]
         self._dropped = [b not in spellable for b in self._bytes]
         self.classes = np.append(np.argsort(order)[classes.ravel()], len(order)).astype(np.int32)
-        self._number: dict[tuple[int, int], int] = {(TRUE, START): INITIAL, (-1, -1): self._ENDED, (-2, -2): self._FINAL}
+        self._number: dict[tuple[int, int], int] = {
+            (TRUE, START): INITIAL,
+            (-1, -1): self._ENDED,
+            (-2, -2): self._FINAL,
+        }
         self._states: list[tuple[int, int]] = [(FALSE, DEAD), *self._number]
 
     def build(self) -> LexerGraph:
@@ -108,8 +114,8 @@ class _Builder:
             accepts.append(self._accepts(guard, state))
             if len(self._states) > self._limit:
                 raise GrammarTooLarge(
-                    f"The lexer has more than {self._limit} states: too many lexemes can be taken back at once. "
-                    "Look for a terminal that begins with another one and goes on without bound."
+                    f"The lexer has more than {self._limit} states: too many lexemes can be taken back at "
+                    "once. Look for a terminal that begins with another one and goes on without bound."
                 )
         return _minimal(self.classes, *_trim(np.array(delta, np.int32), accepts, self._FINAL))
 
@@ -156,7 +162,8 @@ def _trim(delta: np.ndarray, accepts: list[tuple[tuple[int, int], ...]], final: 
     delta = np.where(useful[delta], delta, DEAD)
     delta[~useful] = DEAD
     kept = [
-        tuple(pair for pair in pairs if useful[pair[1]]) if useful[q] else () for q, pairs in enumerate(accepts)
+        tuple(pair for pair in pairs if useful[pair[1]]) if useful[q] else ()
+        for q, pairs in enumerate(accepts)
     ]
     return delta, kept, final
 
@@ -166,7 +173,8 @@ def _minimal(classes: np.ndarray, delta: np.ndarray, accepts, final: int) -> Lex
     order, number = _breadth_first(delta, accepts, block)
     new_delta = number[block[delta[order]]]
     new_accepts = tuple(
-        tuple(dict.fromkeys((terminal, int(number[block[boundary]])) for terminal, boundary in accepts[q])) for q in order
+        tuple(dict.fromkeys((terminal, int(number[block[boundary]])) for terminal, boundary in accepts[q]))
+        for q in order
     )
     return LexerGraph(classes, new_delta.astype(np.int32), new_accepts, _exits(new_delta, new_accepts))
 
@@ -178,7 +186,9 @@ def _bisimulation(delta: np.ndarray, accepts, final: int) -> np.ndarray:
     while True:
         signatures: dict[tuple, int] = {}
         ends = [
-            signatures.setdefault((int(label[q]), *sorted({(t, int(label[b])) for t, b in pairs})), len(signatures))
+            signatures.setdefault(
+                (int(label[q]), *sorted({(t, int(label[b])) for t, b in pairs})), len(signatures)
+            )
             for q, pairs in enumerate(accepts)
         ]
         new = refine(delta, np.array(ends))

@@ -1,8 +1,8 @@
 """How many readings of one text can be alive at the same time.
 
-A lexer that may have to come back to an earlier match keeps several readings. Their number is bounded by walking
-the graph over sets of (lexer state, last terminal), with the parser approximated by which terminals can
-directly follow which.
+A lexer that may have to come back to an earlier match keeps several readings. Their number is bounded by
+walking the graph over sets of (lexer state, last terminal), with the parser approximated by which terminals
+can directly follow which.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def max_runs(graph: LexerGraph, may_follow: Sequence[frozenset[int]], *, limit: 
                 most = max(most, len(key))
                 if len(seen) > limit:
                     raise GrammarTooLarge(
-                        f"The lexer's readings of one text form more than {limit} sets. Look for terminals that begin "
-                        "with another one and go on without bound, and shorten them."
+                        f"The lexer's readings of one text form more than {limit} sets. Look for terminals "
+                        "that begin with another one and go on without bound, and shorten them."
                     )
     return most
 

@@ -1,9 +1,9 @@
 """A scanner: the ordered alternation of its terminals as one leftmost-first automaton.
 
-Lark tries a scanner's terminals in order and takes the first that matches, not the longest. Each terminal's own
-automaton is built once; the scanner's states are ordered lists of their states, cut behind the first terminal
-that matches for certain. Relabelling (a keyword's text matched by an identifier's regex) runs the keywords'
-automata alongside.
+Lark tries a scanner's terminals in order and takes the first that matches, not the longest. Each terminal's
+own automaton is built once; the scanner's states are ordered lists of their states, cut behind the first
+terminal that matches for certain. Relabelling (a keyword's text matched by an identifier's regex) runs the
+keywords' automata alongside.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def build_scanner(
 
 
 class _Builder:
-    def __init__(self, formulas: Formulas, terminals: Sequence[ScannerTerminal], labels: dict[str, int], limit: int):
+    def __init__(
+        self, formulas: Formulas, terminals: Sequence[ScannerTerminal], labels: dict[str, int], limit: int
+    ):
         self._formulas = formulas
         self._terminals = terminals
         self._limit = limit
@@ -103,7 +105,8 @@ class _Builder:
             for i, keywords in enumerate(self._keywords)
         )
         number = {start: START, (): DEAD}  # without terminals the two are one tuple, and all is dead
-        todo, trans, matches = [start], [[DEAD] * len(self._bytes)], [()]
+        todo, trans = [start], [[DEAD] * len(self._bytes)]
+        matches: list[tuple[Match, ...]] = [()]
         for threads in todo:
             matches.append(self._matches(threads))
             row = []
@@ -117,8 +120,8 @@ class _Builder:
             if len(number) > self._limit:
                 names = ", ".join(self._terminals[t.terminal].name for t in threads[:4])
                 raise GrammarTooLarge(
-                    f"The scanner has more than {self._limit} states; the terminals {names} overlap in too many "
-                    "ways. Bound their repetitions or make them disjoint."
+                    f"The scanner has more than {self._limit} states; the terminals {names} overlap in too "
+                    "many ways. Bound their repetitions or make them disjoint."
                 )
         return Scanner(self.classes, trans, matches, self._later(np.array(trans, np.int32), matches))
 
@@ -131,7 +134,9 @@ class _Builder:
             condition = formulas.without(formulas.derivative(condition, byte), earlier)
             if not after or condition == FALSE:
                 continue
-            alive = tuple((k, s) for k, old in keywords if (s := self._steps[self._keyword(terminal, k)][old][symbol]))
+            alive = tuple(
+                (k, s) for k, old in keywords if (s := self._steps[self._keyword(terminal, k)][old][symbol])
+            )
             found.append(_Thread(terminal, after, condition, alive))
             accept = formulas.both(condition, formulas.automata[automaton].accept[after])
             earlier = formulas.either(earlier, accept)
@@ -190,7 +195,7 @@ def _reaching(trans: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """Which states reach one of `goal` by at least one more byte."""
     reaching = np.zeros(len(trans), bool)
     while True:
-        new = (goal | reaching)[trans].any(axis=1)
+        new: np.ndarray = np.any((goal | reaching)[trans], axis=1)
         if (new == reaching).all():
             return reaching
         reaching = new

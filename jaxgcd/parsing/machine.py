@@ -34,7 +34,8 @@ class Machine:
         self._longest = table.n_states + max((rule.size for rule in table.rules), default=0) + 2
 
     def feed(self, known: Known, terminal: int) -> Known | Pop | None:
-        """The known states after shifting `terminal`; or a `Pop` that needs the stack below; or None, an error.
+        """The known states after shifting `terminal`; or a `Pop` that needs the stack below; or None, an
+        error.
 
         Raises:
             GrammarError: the reductions never end (Lark itself would hang).
@@ -71,8 +72,8 @@ class Machine:
             peak = max(peak, len(known))
             if known in seen or len(known) > bottom + self._longest:
                 raise GrammarError(
-                    f"The reductions by rule `{rule.text}` before terminal {table.terminals[terminal]} never end "
-                    "(a cycle of rules, resolved by priority); Lark would hang there. Remove the cycle."
+                    f"The reductions by rule `{rule.text}` before terminal {table.terminals[terminal]} never "
+                    "end (a cycle of rules, resolved by priority); Lark would hang there. Remove the cycle."
                 )
             seen.add(known)
 

@@ -59,7 +59,9 @@ def parse_table_from_lark(parser: lark.Lark, start: str) -> ParseTable:
     states, end_state = table.states, table.end_states[start]
     order = _breadth_first(states, table.start_states[start])
     number = {state: i + START_STATE for i, state in enumerate(order)}
-    rules = sorted({arg for state in order for kind, arg in states[state].values() if kind is not Shift}, key=_rule_key)
+    rules = sorted(
+        {arg for state in order for kind, arg in states[state].values() if kind is not Shift}, key=_rule_key
+    )
     rule_number = {rule: i for i, rule in enumerate(rules)}
     names = sorted({name for state in order for name in states[state]} | {END})
     nonterminals = tuple(sorted({rule.origin.name for rule in rules}))

@@ -2,9 +2,9 @@
 
 "The next terminal can be produced and shifted" leaves dead ends: a conflict resolved against the rest of the
 text, a terminal that no scanner emits, a lexeme that cannot directly follow another. The exact answer is
-pre* of the accepting configurations of a pushdown system (Bouajjani, Esparza and Maler 1997; Büchi 1964 for the
-regularity) whose control is the boundary between two lexemes and whose stack is Lark's own resolved LALR(1)
-stack.
+pre* of the accepting configurations of a pushdown system (Bouajjani, Esparza and Maler 1997; Büchi 1964 for
+the regularity) whose control is the boundary between two lexemes and whose stack is Lark's own resolved
+LALR(1) stack.
 
 A **boundary class** `b` stands for all lexer boundaries with the same future in terminals; `exits[b]` are the
 **columns** `(terminal, boundary class after it)` that some text can spell from there. What the machine can do
@@ -29,7 +29,9 @@ ACCEPTED = (-1, -1)
 
 
 class Item(NamedTuple):
-    """Skip states, reveal one, go to `nonterminal` under lookahead `terminal`; `then` is the boundary after it."""
+    """Skip states, reveal one, go to `nonterminal` under lookahead `terminal`; `then` is the boundary after
+    it.
+    """
 
     skip: int
     nonterminal: int
@@ -64,7 +66,8 @@ class Viability:
         self.complete = self._visit_stacks(limit)
 
     def verdict(self, top: int, boundary: int) -> int:
-        """`DEAD`, `ALIVE` or `MIXED` (it depends on what lies below `top`), for `top` shifted on a viable stack.
+        """`DEAD`, `ALIVE` or `MIXED` (it depends on what lies below `top`), for `top` shifted on a viable
+        stack.
 
         A **viable** stack is one that can be completed from some boundary class.
         """
@@ -99,7 +102,9 @@ class Viability:
         return sum(1 << i for i, column in enumerate(self.columns) if column in pairs)
 
     def _split_actions(self):
-        """For each state its reductions `(size, origin, columns)` and its shifts `(target, boundary, columns)`."""
+        """For each state its reductions `(size, origin, columns)` and its shifts `(target, boundary,
+        columns)`.
+        """
         reduces: list[list[tuple[int, int, int]]] = []
         shifts: list[list[tuple[int, int, int]]] = []
         for actions in self._table.action:
@@ -212,7 +217,9 @@ class Viability:
         return True
 
     def _above(self, state: int, holding: Items) -> list[int]:
-        """Judges the states that may be shifted on `state`; the viable ones and those of gotos go on the stack."""
+        """Judges the states that may be shifted on `state`; the viable ones and those of gotos go on the
+        stack.
+        """
         shifts = {target for target, _, _ in self._shifts[state]}
         viable = {target for target in sorted(shifts) if self._judge(target, holding)}
         return sorted(viable | set(self._table.goto[state].values()))
@@ -235,7 +242,7 @@ class Viability:
         return asked
 
     def _judge(self, state: int, below: Items) -> bool:
-        """Notes the verdicts about `state` shifted where `below` holds; returns whether that stack is viable."""
+        """Notes the verdicts about `state` shifted where `below` holds; is that stack viable?"""
         alive = [_meets(self._below[state, b], below) for b in range(len(self._exits))]
         for boundary, found in enumerate(alive):
             _note(self._verdicts, (state, boundary), found)
@@ -257,7 +264,9 @@ class Viability:
         return holding
 
     def _held_columns(self, target: int, holding: Items) -> int:
-        """Columns under which the stack is viable with `target` put on top of the state that `holding` is about."""
+        """Columns under which the stack is viable with `target` put on top of the state that `holding` is
+        about.
+        """
         held = 0
         for size, origin, mask in self._reduces[target]:
             if size:

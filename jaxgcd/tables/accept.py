@@ -2,8 +2,8 @@
 
 For a parser state on top of an unknown stack, a suffix class is run on the LALR machine. The outcome is
 the paper's: accepted whatever lies below (its always-accepted table `A`), rejected, or context-dependent (its
-table `D`). What a context-dependent class waits for is a set of **pending** reductions: "skip `k` states, reveal
-one, go to a nonterminal under a lookahead, then go on with a suffix class".
+table `D`). What a context-dependent class waits for is a set of **pending** reductions: "skip `k` states,
+reveal one, go to a nonterminal under a lookahead, then go on with a suffix class".
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ REJECTED: Outcome = frozenset()
 class Acceptance:
     """Runs suffix classes on partially known stacks that can be completed; answers are memoised.
 
-    The verdicts of `Viability` hold for terminals shifted on stacks that can be completed. Where that is not sure any
-    more, because an earlier terminal of the same token led to a state whose verdict depends on the stack, the
-    conditions behind the verdicts are used instead, which hold of any stack.
+    The verdicts of `Viability` hold for terminals shifted on stacks that can be completed. Where that is not
+    sure any more, because an earlier terminal of the same token led to a state whose verdict depends on the
+    stack, the conditions behind the verdicts are used instead, which hold of any stack.
     """
 
     def __init__(self, machine: Machine, viability: Viability, classes: SuffixClasses):
@@ -51,7 +51,7 @@ class Acceptance:
         self._viability = viability
         self._classes = classes
         self._outcomes: dict[tuple[int, Known, bool], Outcome] = {}
-        self._revealed: dict[tuple[Pending, int], Outcome] = {}
+        self._revealed: dict[tuple[Waiting, int], Outcome] = {}
 
     def outcome(self, suffix_class: int, known: Known, sure: bool = True) -> Outcome:
         """What becomes of a suffix class on a stack whose top states are `known`, the top last."""
@@ -79,7 +79,9 @@ class Acceptance:
     def _run(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
         follow, open_ = self._classes.members[suffix_class]
         outcomes = [self._completable(boundary, known, sure) for boundary in sorted(open_)]
-        outcomes += [self._then(self._machine.feed(known, terminal), terminal, rest, sure) for terminal, rest in follow]
+        outcomes += [
+            self._then(self._machine.feed(known, terminal), terminal, rest, sure) for terminal, rest in follow
+        ]
         return any_of(outcomes)
 
     def _then(self, fed: Known | Pop | None, terminal: int, rest: int, sure: bool) -> Outcome:

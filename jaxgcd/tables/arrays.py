@@ -39,16 +39,17 @@ def _static() -> Any:
 )
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """A grammar compiled for a vocabulary. Make it with `compile_grammar`, pass it to jitted functions as an argument.
+    """A grammar compiled for a vocabulary. Make it with `compile_grammar`, pass it to jitted functions as an
+    argument.
 
     A pytree whose leaves are arrays and whose static fields are sizes only, so that two grammars of the same
-    sizes (see `pad`) share one trace. `report` and `compiled` stay on the host: they belong to the object that
-    `compile_grammar` returned, and are None on copies that went through a JAX transformation.
+    sizes (see `pad`) share one trace. `report` and `compiled` stay on the host: they belong to the object
+    that `compile_grammar` returned, and are None on copies that went through a JAX transformation.
 
     Index 0 means dead, none or empty in every axis but that of `rule_size` and `rule_origin`.
     """
 
-    symbol_class: Int32[Array, "symbols"] = _sized("symbols")
+    symbol_class: Int32[Array, " symbols"] = _sized("symbols")
     """Symbol (byte, or 256 for the end of the text) to symbol class."""
     delta: Int32[Array, "lexer_states symbol_classes"] = _sized("lexer_states", "symbol_classes")
     """The next lexer state within the same lexeme; 0 is dead, 1 the initial state."""
@@ -63,8 +64,8 @@ class Tables:
     action: Int32[Array, "parser_states terminals"] = _sized("parser_states", "terminals")
     """> 0: shift to that state; < 0: reduce by rule `-action - 1`; 0: error."""
     goto: Int32[Array, "parser_states nonterminals"] = _sized("parser_states", "nonterminals")
-    rule_size: Int32[Array, "rules"] = _sized("rules")
-    rule_origin: Int32[Array, "rules"] = _sized("rules")
+    rule_size: Int32[Array, " rules"] = _sized("rules")
+    rule_origin: Int32[Array, " rules"] = _sized("rules")
     end: Int32[Array, ""] = _sized()
     """The terminal `$END`."""
     slot_terminal: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots")
@@ -73,25 +74,25 @@ class Tables:
     """Where the slot's entries begin; 0 where there is no such slot."""
     column: Int32[Array, "2 parser_states"] = _sized("two", "parser_states")
     """A parser state's place among a slot's entries: without, and with a terminal stepped."""
-    entry: Int32[Array, "entries"] = _sized("entries")
+    entry: Int32[Array, " entries"] = _sized("entries")
     """The first edge of a slot's check."""
-    edge_row: Int32[Array, "edges"] = _sized("edges")
+    edge_row: Int32[Array, " edges"] = _sized("edges")
     """Tokens accepted on an edge (a row)."""
-    edge_node: Int32[Array, "edges"] = _sized("edges")
+    edge_node: Int32[Array, " edges"] = _sized("edges")
     """The node behind an edge of the stack walk."""
-    node_skip: Int32[Array, "nodes"] = _sized("nodes")
+    node_skip: Int32[Array, " nodes"] = _sized("nodes")
     """Stack states that a node passes over before it reads one."""
     node_edge: Int32[Array, "nodes parser_states"] = _sized("nodes", "parser_states")
     """The edge that the state read leads to."""
     row_pages: Int32[Array, "rows pages_in_row"] = _sized("rows", "pages_in_row")
     pages: UInt32[Array, "pages page_words"] = _sized("pages", "page_words")
     """Distinct pages of token bits; token `i` is bit `i & 31` of word `i >> 5`."""
-    eos_words: UInt32[Array, "words"] = _sized("words")
+    eos_words: UInt32[Array, " words"] = _sized("words")
     """The EOS tokens as bits."""
-    token_offset: Int32[Array, "tokens_plus_one"] = _sized("tokens_plus_one")
-    token_symbol: Int32[Array, "token_symbols"] = _sized("token_symbols")
+    token_offset: Int32[Array, " tokens_plus_one"] = _sized("tokens_plus_one")
+    token_symbol: Int32[Array, " token_symbols"] = _sized("token_symbols")
     """The symbols of all tokens, those of token `i` from `token_offset[i]` on."""
-    dependents: Int32[Array, "entries"] = _sized("entries")
+    dependents: Int32[Array, " entries"] = _sized("entries")
     """How many suffix classes of an entry depend on the stack below (for `check="host"`)."""
     host: Int32[Array, ""] = _sized()
     """Which reference machine on the host checks them; 0 for none."""
@@ -167,8 +168,8 @@ class Tables:
     def _described(self) -> Compiled:
         if self.compiled is None:
             raise ValueError(
-                "These tables went through a JAX transformation and have lost their description; ask the object that "
-                "`compile_grammar` returned."
+                "These tables went through a JAX transformation and have lost their description; "
+                "ask the object that `compile_grammar` returned."
             )
         return self.compiled
 
@@ -191,7 +192,8 @@ def pad(tables: Tables, like: Tables | dict[str, int] | None = None) -> Tables:
     Example:
         >>> import jaxgcd
         >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b""], eos=[2])
-        >>> one, two = (jaxgcd.pad(jaxgcd.compile_grammar(g, vocabulary)) for g in ('start: "a"', 'start: "b"'))
+        >>> one, two = (jaxgcd.pad(jaxgcd.compile_grammar(g, vocabulary)) for g in ('start: "a"', 'start:
+        "b"'))
         >>> one.sizes == two.sizes
         True
     """
@@ -203,7 +205,9 @@ def pad(tables: Tables, like: Tables | dict[str, int] | None = None) -> Tables:
         target.update(like.sizes if isinstance(like, Tables) else like)
     for name, length in own.items():
         if target[name] < length or (name in _UNPADDED and target[name] != length):
-            raise ShapeError(f"The tables have {name} = {length}, which does not fit the bucket's {target[name]}.")
+            raise ShapeError(
+                f"The tables have {name} = {length}, which does not fit the bucket's {target[name]}."
+            )
     changes: dict[str, Any] = {name: target[name] for name in _NOT_ARRAYS}
     for field in dataclasses.fields(tables):
         dims = field.metadata.get("dims", ())

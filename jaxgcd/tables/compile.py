@@ -22,9 +22,9 @@ from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD, Viability
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
 from jaxgcd.tables.pack import pack
-from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import build_spanner
 from jaxgcd.tables.walk import Walk
@@ -51,7 +51,9 @@ class Report:
     counts: dict[str, int]
 
     def __str__(self) -> str:
-        verdict = "exact" if self.exact else "not exact:\n" + "\n".join(f"  {reason}" for reason in self.reasons)
+        verdict = (
+            "exact" if self.exact else "not exact:\n" + "\n".join(f"  {reason}" for reason in self.reasons)
+        )
         counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
         return f"{verdict}\n{counts}\n{sum(self.seconds.values()):.2f} s"
 
@@ -73,13 +75,16 @@ def compile_grammar(
         vocabulary: the tokens.
         start: the start rule.
         lexer: `"basic"`, as in `lark.Lark(lexer="basic")`.
-        check: where token sequences that depend on the whole parser stack are checked: `"device"`, inside the jitted
+        check: where token sequences that depend on the whole parser stack are checked: `"device"`, inside the
+        jitted
             step, or `"host"`, by one callback per step to the reference machine.
         exact: raise instead of warning if the masks are not exact.
-        max_depth: the most parser states a row's stack may hold; a text that needs more stops with status OVERFLOW.
+        max_depth: the most parser states a row's stack may hold; a text that needs more stops with status
+        OVERFLOW.
 
     Returns:
-        Tables on the default device. `tables.report` says whether they are exact, and how long each stage took.
+        Tables on the default device. `tables.report` says whether they are exact, and how long each stage
+        took.
 
     Raises:
         GrammarError: the grammar is not LALR(1), its language is empty, or it uses something refused.
@@ -105,7 +110,9 @@ def compile_grammar(
         raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
     compiled, seconds = _compile(grammar, vocabulary, start, lexer)
     with _stage(seconds, "pack"):
-        tables = pack(compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0)
+        tables = pack(
+            compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0
+        )
     reasons = tuple(_reasons(compiled))
     if reasons and exact:
         raise InexactGrammarError("The masks of this grammar are not exact:\n" + "\n".join(reasons))
@@ -143,7 +150,18 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         slots = Slots(graph, spanner, walk, vocabulary.size)
     return (
         Compiled(
-            vocabulary, loaded, graph, boundaries, machine, viability, spanner, acceptance, walk, slots, runs, slack
+            vocabulary,
+            loaded,
+            graph,
+            boundaries,
+            machine,
+            viability,
+            spanner,
+            acceptance,
+            walk,
+            slots,
+            runs,
+            slack,
         ),
         seconds,
     )
@@ -170,16 +188,16 @@ def _empty_language(scanner, table: ParseTable, boundaries) -> str:
     never = sorted(table.terminals[t] for t in used - emitted)
     text = "No text that the vocabulary can spell is in the language of this grammar."
     if never:
-        text += f" The scanner never emits {', '.join(never)}: another terminal matches there first, or nothing does."
+        text += f" The scanner never emits {', '.join(never)}: another terminal matches there first."
     return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."
 
 
 def _reasons(compiled: Compiled) -> Iterator[str]:
     if not compiled.viability.complete:
         yield (
-            "the check which parser stacks can be completed met its limit, so that a conflict resolved by Lark may "
-            "lead to a dead end"
+            "the check which parser stacks can be completed met its limit, so that a conflict "
+            "resolved by Lark may lead to a dead end"
         )
     used = compiled.used_bytes()
     for byte in sorted(used - compiled.vocabulary.single_bytes):
-        yield f"no token is the single byte 0x{byte:02X}, so a text that needs it may not be spelled to its end"
+        yield f"no token is the single byte 0x{byte:02X}; a text that needs it may not be spelled to its end"

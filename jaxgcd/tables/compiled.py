@@ -65,8 +65,8 @@ class Compiled:
 
     def used_bytes(self) -> set[int]:
         """Bytes that some transition of the lexer reads."""
-        alive = self.graph.delta.any(axis=0)
-        return {byte for byte in range(END_OF_TEXT) if alive[self.graph.classes[byte]]}
+        alive = set(np.flatnonzero(self.graph.delta.any(axis=0)).tolist())
+        return {byte for byte in range(END_OF_TEXT) if int(self.graph.classes[byte]) in alive}
 
     def counts(self) -> dict[str, int]:
         """Sizes of the parts, for the report."""
@@ -85,7 +85,9 @@ class Compiled:
 
     def _tokens(self, lexer_state: int, wanted) -> np.ndarray:
         if not 0 < lexer_state < self.graph.n_states:
-            raise GrammarError(f"{lexer_state} is not a lexer state; they are 1 to {self.graph.n_states - 1}.")
+            raise GrammarError(
+                f"{lexer_state} is not a lexer state; they are 1 to {self.graph.n_states - 1}."
+            )
         classes = self.spanner.of_state(lexer_state, self.vocabulary.size)
         present = np.unique(classes[classes > 0])
         chosen: Iterable[int] = [int(c) for c in present if wanted(int(c))]

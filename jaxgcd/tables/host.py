@@ -1,8 +1,8 @@
 """`check="host"`: context-dependent sequences go to the reference machine, as in the paper's own layout.
 
-The device ships, in one callback per step, the rows that have such sequences: their lexer states, stacks and which
-sequences. Each sequence is run on the whole stack, terminal by terminal, and the tokens of those that the
-parser takes come back as packed bits.
+The device ships, in one callback per step, the rows that have such sequences: their lexer states, stacks and
+which sequences. Each sequence is run on the whole stack, terminal by terminal, and the tokens of those that
+the parser takes come back as packed bits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class HostMachine:
             lexer: `int32[rows, K]`.
             stack: `int32[rows, K, depth]`.
             depth: `int32[rows, K]`.
-            top: `int32[rows, K, slots]`, the parser state on top once a slot's terminal was stepped; 0 where the
+            top: `int32[rows, K, slots]`, the parser state on top once a slot's terminal was stepped; 0 where
+            the
                 slot has no context-dependent sequences.
 
         Returns:
@@ -90,7 +91,7 @@ _NUMBERS = itertools.count(1)
 
 
 def register(compiled: Compiled) -> int:
-    """Makes a reference machine reachable from callbacks, which can only be handed numbers; kept until exit."""
+    """Makes a reference machine reachable from callbacks, which can be handed numbers only; never freed."""
     number = next(_NUMBERS)
     _MACHINES[number] = HostMachine(compiled)
     return number

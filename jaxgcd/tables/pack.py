@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -34,9 +36,10 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
     arrays["eos_words"] = pack_bits(is_eos, compiled.vocabulary.words)
     arrays["token_offset"] = spelling.offset.astype(np.int32)
     arrays["token_symbol"] = spelling.symbols.astype(np.int32)
-    arrays["host"] = np.int32(host)
+    arrays["host"] = np.array(host, np.int32)
+    leaves: dict[str, Any] = {name: jnp.asarray(array) for name, array in arrays.items()}
     return Tables(
-        **{name: jnp.asarray(array) for name, array in arrays.items()},
+        **leaves,
         size=size,
         runs=compiled.runs,
         max_depth=max_depth,
@@ -82,7 +85,7 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
         "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
-        "end": np.int32(table.end),
+        "end": np.array(table.end, np.int32),
     }
 
 
@@ -97,7 +100,9 @@ class _Edges:
 
 
 def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
-    """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a group."""
+    """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a
+    group.
+    """
     table = compiled.machine.table
     targets = shift_targets(table)
     running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})

@@ -1,7 +1,7 @@
 """Rows of token bits: built once for each distinct set of tokens, stored once for each distinct page.
 
-Token `i` is bit `i & 31` of word `i >> 5`, the layout that XGrammar, llguidance and the JAX serving engines share. A row
-is a list of pages of at most `PAGE_WORDS` words; equal pages are stored once.
+Token `i` is bit `i & 31` of word `i >> 5`, the layout that XGrammar, llguidance and the JAX serving engines
+share. A row is a list of pages of at most `PAGE_WORDS` words; equal pages are stored once.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def build_rows(
         words: words in a row.
 
     Returns:
-        `row_pages`, `int32[rows, pages in a row]`, and `pages`, `uint32[distinct pages, words in a page]`; page 0
-        is empty.
+        `row_pages`, `int32[rows, pages in a row]`, and `pages`, `uint32[distinct pages, words in a page]`;
+        page 0 is empty.
     """
     per_page = page_words(words)
     per_row = -(-words // per_page)

@@ -1,12 +1,12 @@
 """Slots: what the mask of a lexer state is put together from.
 
-From a lexer state, most tokens first complete one of a few terminals. Each of these is a **slot**: the terminal is
-stepped on the real stack, and the tokens that complete it are then checked with the parser state
+From a lexer state, most tokens first complete one of a few terminals. Each of these is a **slot**: the
+terminal is stepped on the real stack, and the tokens that complete it are then checked with the parser state
 that this leads to on top. What is left (tokens that go on after an ignored lexeme, and all tokens of a state
 with many terminals) shares one slot without a terminal, checked on the stack as it is.
 
-A slot's tokens form a **group**, by the suffix class of what comes after the terminal; states whose slots have
-the same tokens share groups.
+A slot's tokens form a **group**, by the suffix class of what comes after the terminal; states whose slots
+have the same tokens share groups.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The inverse token spanner: which terminal sequences each token can produce, from each lexer state.
 
-The paper keys this table by lexer state and whole terminal sequence (Park, Zhou and D'Antoni 2025, section 3.2,
-`T_inv`). Here every (lexer state, token) pair has a **suffix class**, and a class is a small tree: for each terminal
-that the token may complete first, the class of what follows it; and where the token ends, what its last
-lexeme can still become. Tokens that no parser can tell apart share a class.
+The paper keys this table by lexer state and whole terminal sequence (Park, Zhou and D'Antoni 2025, section
+3.2, `T_inv`). Here every (lexer state, token) pair has a **suffix class**, and a class is a small tree: for
+each terminal that the token may complete first, the class of what follows it; and where the token ends, what
+its last lexeme can still become. Tokens that no parser can tell apart share a class.
 
-A class is computed for the pairs (lexer state, remaining string) that are met, from short strings to long ones,
-so all suffixes shared between tokens and between states are looked at once.
+A class is computed for the pairs (lexer state, remaining string) that are met, from short strings to long
+ones, so all suffixes shared between tokens and between states are looked at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ NOTHING = 0
 class SuffixClass(NamedTuple):
     """What a piece of text may turn into, as far as a parser can see.
 
-    `follow`: pairs `(terminal, class of what comes after it)`, one for each first terminal. `open`: the boundary
-    classes at which the text may end having emitted nothing more.
+    `follow`: pairs `(terminal, class of what comes after it)`, one for each first terminal. `open`: the
+    boundary classes at which the text may end having emitted nothing more.
     """
 
     follow: tuple[tuple[int, int], ...]
@@ -96,7 +96,9 @@ class SuffixClasses:
 
 
 class Block(NamedTuple):
-    """The tokens that begin with one symbol class, read from one lexer state: parts with one suffix class each."""
+    """The tokens that begin with one symbol class, read from one lexer state: parts with one suffix class
+    each.
+    """
 
     part: np.ndarray  # int32[tokens]
     sums: np.ndarray  # uint64[parts], the sum of the tokens' random integers
@@ -107,8 +109,8 @@ class Block(NamedTuple):
 class Spanner:
     """The suffix class of every (lexer state, token) pair, in blocks.
 
-    Tokens are grouped by the class of their first symbol, and a group has one **variant** for each set of states
-    that its tokens can be in after that symbol.
+    Tokens are grouped by the class of their first symbol, and a group has one **variant** for each set of
+    states that its tokens can be in after that symbol.
 
     Attributes:
         classes: the suffix classes.
@@ -189,7 +191,9 @@ class _Builder:
         return [usable[symbols == symbol] for symbol in range(self._delta.shape[1])]
 
     def _variants(self):
-        """The distinct ways in which the states read each symbol: `(emitted terminal or None, next state)` pairs."""
+        """The distinct ways in which the states read each symbol: `(emitted terminal or None, next state)`
+        pairs.
+        """
         variant = np.zeros(self._delta.shape, np.int32)
         readings: list[list[tuple]] = []
         for symbol in range(self._delta.shape[1]):
@@ -272,7 +276,9 @@ class _Builder:
                 for target in targets:
                     if target not in values:
                         values[target] = self._values_of(target, strings)
-                columns = np.array([values[target] for target in targets], np.int32).reshape(-1, len(tokens))
+                columns = np.zeros((len(targets), len(tokens)), np.int32)
+                for column, target in zip(columns, targets, strict=True):
+                    column[:] = values[target]
                 parts[targets] = _parts(columns, random)
             part, sums, members = parts[targets]
             classes = np.zeros(len(sums), np.int32)
@@ -293,7 +299,7 @@ class _Builder:
 
 
 def _parts(columns: np.ndarray, random: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Splits tokens by their columns: each one's part, the parts' sums of `random`, and the parts' columns."""
+    """Splits tokens by their columns: each one's part, the parts' sums of `random`, the parts' columns."""
     part = np.zeros(columns.shape[1], np.int64)
     for column in columns:
         _, part = np.unique(part * (int(column.max(initial=0)) + 1) + column, return_inverse=True)

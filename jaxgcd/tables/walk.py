@@ -5,8 +5,8 @@ pending reductions, the tokens that wait for it; reading the next stack state th
 another node, with the tokens accepted on the way as that edge's row. That this automaton is finite is Büchi's
 theorem (1964): the stacks that an LR machine accepts form a regular language.
 
-Sets of tokens are hashes here, sums of one random integer for each token, so that equal sets are found without being built.
-A `Recipe` remembers how one of the equal sets is made.
+Sets of tokens are hashes here, sums of one random integer for each token, so that equal sets are found
+without being built. A `Recipe` remembers how one of the equal sets is made.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Recipe(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Tokens accepted on the way (a row number, `NO_ROW` for none) and the node behind (`NO_NODE` for none)."""
+    """The row of the tokens accepted on the way (or `NO_ROW`) and the node behind (or `NO_NODE`)."""
 
     row: int
     node: int
@@ -128,9 +128,13 @@ class Walk:
         number = self._node_number.setdefault(key, len(self.nodes))
         if number == len(self.nodes):
             if number > self._limit:
-                raise GrammarTooLarge(f"The stack walk has more than {self._limit} nodes; the grammar is too large.")
+                raise GrammarTooLarge(
+                    f"The stack walk has more than {self._limit} nodes; the grammar is too large."
+                )
             skip = min(pending.skip for found in waiting for pending in found)
-            self.nodes.append(Node(skip, {found: tuple(classes) for found, classes in waiting.items()}, group))
+            self.nodes.append(
+                Node(skip, {found: tuple(classes) for found, classes in waiting.items()}, group)
+            )
         self._visit(number, last)
         return number
 

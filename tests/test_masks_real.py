@@ -1,0 +1,187 @@
+"""Masks of real grammars over real vocabularies: witnesses that Lark parses; texts in all segmentations."""
+
+import random
+import zlib
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+import pytest
+from oracle import Segmenter, pick, split_utf8
+from real_inputs import REAL, Real, RealVocabulary, finder, mistral, smollm2
+from witness import Finder
+
+import jaxgcd
+
+MASKS, WITNESSES = 20, 200
+WALK = 6  # tokens of a random walk behind a prefix: odd tokens, odd states
+MAX_DEPTH = 1024  # a token of 96 minus signs pushes 96 states, and a walk may draw it more than once
+TRIES_FOR_ZEROS = 12  # texts that Lark may try in vain for a token that is masked
+
+
+@pytest.fixture(scope="session", params=["mistral", "smollm2"])
+def vocabulary(request: pytest.FixtureRequest) -> RealVocabulary:
+    """A real tokenizer's tokens, by our own reading of its files."""
+    if request.param == "mistral":
+        return mistral(request.getfixturevalue("mistral_processor"))
+    return smollm2(request.getfixturevalue("smollm2_file"))
+
+
+@pytest.fixture(scope="session")
+def segmenter(vocabulary: RealVocabulary) -> Segmenter:
+    return Segmenter(vocabulary.tokens, skip=(*vocabulary.eos, *vocabulary.special))
+
+
+@pytest.fixture(scope="session")
+def built(vocabulary: RealVocabulary) -> Any:
+    """The library's vocabulary, read from the tokenizer."""
+    return jaxgcd.Vocabulary.from_tokenizer(vocabulary.tokenizer, eos=list(vocabulary.eos))
+
+
+@pytest.fixture(
+    scope="session", params=REAL, ids=lambda real: f"{real.name}-{'own' if real.shipped else 'data'}"
+)
+def real(request: pytest.FixtureRequest) -> Real:
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def path(real: Real, request: pytest.FixtureRequest) -> Path:
+    return real.path(lambda: request.getfixturevalue("data_dir"))
+
+
+@pytest.fixture(scope="session")
+def compiled(path: Path, built: Any) -> harness.Compiled:
+    return harness.compile_any(path.read_text(), built, max_depth=MAX_DEPTH)
+
+
+def test_texts_are_what_they_claim(real: Real, path: Path) -> None:
+    assert all(finder(path).accepts(text) for text in real.texts)
+    assert not any(finder(path).accepts(text) for text in real.wrong)
+
+
+def test_every_prefix_of_a_text_has_a_witness(real: Real, path: Path) -> None:
+    """The search that judges the masks finds a completion wherever one is known to exist."""
+    for text in real.texts:
+        for end in range(len(text.encode()) + 1):
+            assert finder(path).find(text.encode()[:end]) is not None, text.encode()[:end]
+
+
+def test_both_readings_of_the_tokenizer_agree(vocabulary: RealVocabulary, built: Any) -> None:
+    silent = {*vocabulary.eos, *vocabulary.special}
+    assert tuple(built.eos) == vocabulary.eos and built.size == vocabulary.size
+    pairs = enumerate(zip(built.tokens, vocabulary.tokens, strict=True))
+    assert all(theirs == ours for token, (theirs, ours) in pairs if token not in silent)
+
+
+def cuts(
+    text: str, vocabulary: RealVocabulary, segmenter: Segmenter, rng: random.Random, count: int
+) -> list[list[int]]:
+    """The tokenizer's own segmentation of a text, one token per byte, and random ones."""
+    own, data = vocabulary.encode(text), text.encode()
+    assert vocabulary.spell(own) == data
+    short = [segmenter.random(data, rng, longest=3) for _ in range(count // 2)]
+    return [
+        own,
+        segmenter.bytewise(data),
+        *short,
+        *(segmenter.random(data, rng) for _ in range(count - len(short))),
+    ]
+
+
+def test_texts_in_all_segmentations(
+    real: Real,
+    path: Path,
+    compiled: harness.Compiled,
+    vocabulary: RealVocabulary,
+    segmenter: Segmenter,
+    prove_factor: int,
+) -> None:
+    """Every token of an accepted text is allowed, and EOS exactly where Lark parses the text so far."""
+    rng = random.Random(zlib.crc32(real.name.encode()))
+    for text in real.texts:
+        sequences = cuts(text, vocabulary, segmenter, rng, 6 * prove_factor)
+        trail = harness.trails(compiled, sequences)
+        assert trail.drawn.all(), [
+            vocabulary.spell(s[: row.argmin()]) for s, row in zip(sequences, trail.drawn, strict=True)
+        ]
+        for sequence, ends in zip(sequences, trail.ends, strict=True):
+            prefixes = [vocabulary.spell(sequence[:count]) for count in range(len(sequence) + 1)]
+            assert [accepts(finder(path), prefix) for prefix in prefixes] == ends[: len(prefixes)].tolist()
+
+
+def test_wrong_texts_are_stopped(
+    real: Real, compiled: harness.Compiled, vocabulary: RealVocabulary, segmenter: Segmenter
+) -> None:
+    rng = random.Random(0)
+    sequences = [cut for text in real.wrong for cut in cuts(text, vocabulary, segmenter, rng, 4)]
+    assert not any(harness.trails(compiled, sequences).accepts())
+
+
+def test_sampled_bits(
+    real: Real,
+    path: Path,
+    compiled: harness.Compiled,
+    vocabulary: RealVocabulary,
+    segmenter: Segmenter,
+    prove_factor: int,
+) -> None:
+    """1 bits have a witness; 0 bits have none that is easy to find; EOS is set where Lark parses the text."""
+    rng = random.Random(zlib.crc32(str(path.name).encode()))
+    starts = [random_prefix(pick(rng, real.texts), segmenter, rng) for _ in range(MASKS * prove_factor)]
+    walks = starts[::2] + wander(compiled, starts[1::2], vocabulary, rng)
+    for walk, mask in zip(walks, harness.masks(compiled, walks), strict=True):
+        prefix = vocabulary.spell(walk)
+        assert all(mask[token] == accepts(finder(path), prefix) for token in vocabulary.eos), prefix
+        assert not mask[[token for token in vocabulary.special if token not in vocabulary.eos]].any()
+        check_bits(finder(path), prefix, mask, vocabulary, rng)
+
+
+def check_bits(
+    search: Finder, prefix: bytes, mask: np.ndarray, vocabulary: RealVocabulary, rng: random.Random
+) -> None:
+    """Sample both kinds of bits of one mask."""
+    silent = {*vocabulary.eos, *vocabulary.special}
+    ones = [int(token) for token in np.flatnonzero(mask) if token not in silent]
+    zeros = [int(token) for token in np.flatnonzero(~mask) if token not in silent]
+    for token in sample(rng, ones, WITNESSES):
+        assert search.find(prefix + vocabulary.tokens[token]) is not None, (
+            f"{prefix} + {vocabulary.tokens[token]}: no witness"
+        )
+    for token in sample(rng, zeros, WITNESSES):
+        found = search.find(prefix + vocabulary.tokens[token], tries=TRIES_FOR_ZEROS)
+        assert found is None, f"{prefix} + {vocabulary.tokens[token]} is masked, but {found!r} completes it"
+
+
+def sample(rng: random.Random, tokens: list[int], count: int) -> list[int]:
+    """Up to `count` different tokens."""
+    pool = list(tokens)
+    return [pool.pop(int(rng.random() * len(pool))) for _ in range(min(count, len(pool)))]
+
+
+def random_prefix(text: str, segmenter: Segmenter, rng: random.Random) -> list[int]:
+    """The first tokens of a random segmentation."""
+    cut = segmenter.random(text.encode(), rng, longest=pick(rng, [2, 4, 16]))
+    return cut[: int(rng.random() * (len(cut) + 1))]
+
+
+def wander(
+    compiled: harness.Compiled, walks: list[list[int]], vocabulary: RealVocabulary, rng: random.Random
+) -> list[list[int]]:
+    """Each sequence with a few more tokens, drawn from the library's own masks."""
+    silent = [*vocabulary.eos, *vocabulary.special]
+    for _ in range(WALK):
+        masks = harness.masks(compiled, walks)
+        masks[:, silent] = False
+        walks = [
+            [*walk, *sample(rng, np.flatnonzero(mask).tolist(), 1)]
+            for walk, mask in zip(walks, masks, strict=True)
+        ]
+    return walks
+
+
+def accepts(search: Finder, prefix: bytes) -> bool:
+    """Whether these bytes are whole characters that Lark parses."""
+    parts = split_utf8(prefix)
+    return parts is not None and not parts[1] and search.accepts(parts[0])

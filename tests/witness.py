@@ -1,0 +1,436 @@
+"""Finds continuations that python-lark accepts: a witness that a prefix of a real grammar is viable.
+
+A guess is made from Lark's own scanner and parse table (basic lexer): cut the text where its last,
+unfinished lexeme starts, complete that lexeme, then complete the sentence with as few terminals as
+possible. Whatever the guess, **Lark parses the whole text**, or it is no witness. A text for which none is
+found is not thereby dead; the search is written to be complete on the grammars of this suite.
+
+Nothing here imports the library.
+"""
+
+import heapq
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from re import _constants as sre  # pyright: ignore[reportAttributeAccessIssue]
+from re import _parser as sre_parser  # pyright: ignore[reportAttributeAccessIssue]
+
+from lark import Lark, Token
+from lark.exceptions import LarkError
+from lark.lexer import UnlessCallback
+from lark.parsers.lalr_analysis import Shift
+from lark.utils import TextSlice
+from oracle import split_utf8
+
+SAMPLES = "a0 \n1xX_-.\"'/*\\,;:()[]{}=<>+beEtfn\tZ9é"
+CATEGORIES = {
+    sre.CATEGORY_DIGIT: r"\d",
+    sre.CATEGORY_NOT_DIGIT: r"\D",
+    sre.CATEGORY_SPACE: r"\s",
+    sre.CATEGORY_NOT_SPACE: r"\S",
+    sre.CATEGORY_WORD: r"\w",
+    sre.CATEGORY_NOT_WORD: r"\W",
+}
+FOLD_TO_ASCII = "\u0130\u0131\u017f\u212a"  # the characters that match an ASCII letter if case is ignored
+Stack = tuple[int, ...]
+
+
+class Letters:
+    """One character class of a regex: a test, and a few characters that pass it."""
+
+    def __init__(self, op: int, argument: object, flags: int) -> None:
+        self.op, self.argument, self.flags = op, argument, flags
+        self.samples = [char for char in self._named() + SAMPLES if char in self][:4]
+
+    def __contains__(self, char: str) -> bool:
+        if not self.flags & re.I:
+            return self._has(char)
+        return any(self._has(form) for form in {char, *char.lower(), *char.upper(), *char.upper().lower()})
+
+    def _has(self, char: str) -> bool:
+        code = ord(char)
+        if self.op is sre.ANY:
+            return bool(self.flags & re.S) or char != "\n"
+        if self.op is sre.LITERAL:
+            return code == self.argument
+        if self.op is sre.NOT_LITERAL:
+            return code != self.argument
+        return self._in_set(char, code)
+
+    def _in_set(self, char: str, code: int) -> bool:
+        negated, found = False, False
+        for op, argument in self.argument:  # pyright: ignore[reportGeneralTypeIssues]
+            negated |= op is sre.NEGATE
+            found |= op is sre.LITERAL and code == argument
+            found |= op is sre.RANGE and argument[0] <= code <= argument[1]
+            found |= op is sre.CATEGORY and bool(re.match(CATEGORIES[argument], char))
+        return found != negated
+
+    def _named(self) -> str:
+        """The characters that the class names itself."""
+        if self.op is sre.LITERAL:
+            return chr(self.argument)  # pyright: ignore[reportArgumentType]
+        if self.op is not sre.IN:
+            return ""
+        items = list(self.argument)  # pyright: ignore[reportArgumentType]
+        return "".join(
+            chr(argument if op is sre.LITERAL else argument[0])
+            for op, argument in items
+            if op in (sre.LITERAL, sre.RANGE)
+        )
+
+
+class Pattern:
+    """The texts of one regex as a set of states: no order of preference, assertions taken as true.
+
+    So it knows every reading that `re` could have, and some that it has not.
+    """
+
+    def __init__(self, regexp: str) -> None:
+        self.empty_moves: list[list[int]] = [[]]
+        self.moves: list[list[tuple[Letters, int]]] = [[]]
+        tree = sre_parser.parse(regexp)
+        self.end = self._sequence(tree, tree.state.flags, 0)
+        self.start = self._closure({0})
+        self._steps: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+
+    def _new(self) -> int:
+        self.empty_moves.append([])
+        self.moves.append([])
+        return len(self.moves) - 1
+
+    def _sequence(self, tree: Sequence, flags: int, node: int) -> int:
+        for op, argument in tree:
+            node = self._item(op, argument, flags, node)
+        return node
+
+    def _item(self, op: int, argument, flags: int, node: int) -> int:
+        if op in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY):
+            self.moves[node].append((Letters(op, argument, flags), after := self._new()))
+            return after
+        if op is sre.SUBPATTERN:
+            _, added, removed, body = argument
+            return self._sequence(body, (flags | added) & ~removed, node)
+        if op is sre.BRANCH:
+            ends = [self._sequence(body, flags, node) for body in argument[1]]
+            return self._join(ends)
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            return self._repeat(*argument, flags, node)
+        if op is sre.ATOMIC_GROUP:
+            return self._sequence(argument, flags, node)
+        if op in (sre.ASSERT, sre.ASSERT_NOT, sre.AT):
+            return node
+        raise NotImplementedError(f"regex operation {op}")
+
+    def _join(self, ends: Sequence[int]) -> int:
+        after = self._new()
+        for end in ends:
+            self.empty_moves[end].append(after)
+        return after
+
+    def _repeat(self, low: int, high: int, body: Sequence, flags: int, node: int) -> int:
+        for _ in range(low):
+            node = self._sequence(body, flags, node)
+        if high is sre.MAXREPEAT:
+            loop = self._join([node])
+            self.empty_moves[self._sequence(body, flags, loop)].append(loop)
+            return self._join([loop])
+        ends = [node]
+        for _ in range(high - low):
+            ends.append(self._sequence(body, flags, ends[-1]))
+        return self._join(ends)
+
+    def _closure(self, nodes: set[int]) -> frozenset[int]:
+        seen, todo = set(nodes), list(nodes)
+        while todo:
+            for node in self.empty_moves[todo.pop()]:
+                if node not in seen:
+                    seen.add(node)
+                    todo.append(node)
+        return frozenset(seen)
+
+    def step(self, state: frozenset[int], char: str) -> frozenset[int]:
+        """The state one character later; the empty set is dead."""
+        key = (state, char)
+        if key not in self._steps:
+            targets = {to for node in state for letters, to in self.moves[node] if char in letters}
+            self._steps[key] = self._closure(targets)
+        return self._steps[key]
+
+    def read(self, text: str) -> frozenset[int]:
+        """The state after `text`."""
+        state = self.start
+        for char in text:
+            if not state:
+                break
+            state = self.step(state, char)
+        return state
+
+    def endings(self, state: frozenset[int], count: int, limit: int = 3000) -> list[str]:
+        """Up to `count` short texts that lead from `state` to the end of the pattern, shortest first."""
+        found, visits = [], {state: 1}
+        level = [("", state)] if state else []
+        while level and limit > 0 and len(found) < count:
+            found += [text for text, at in level if self.end in at]
+            following = []
+            for text, at in level:
+                for char in {
+                    char: 0 for node in at for letters, _ in self.moves[node] for char in letters.samples
+                }:
+                    to, limit = self.step(at, char), limit - 1
+                    if visits.get(to, 0) < 3:
+                        visits[to] = visits.get(to, 0) + 1
+                        following.append((text + char, to))
+            level = following
+        return found[:count]
+
+
+class Finder:
+    """Looks for witnesses of one grammar, loaded by Lark with `parser="lalr", lexer="basic"`."""
+
+    def __init__(self, lark: Lark, start: str = "start") -> None:
+        self.lark = lark
+        table = lark.parser.parser._parse_table
+        self.states = table.states
+        self.bottom, self.goal = table.start_states[start], table.end_states[start]
+        self.lexer = lark.parser.lexer
+        self.scanner, self.ignored = self.lexer.scanner, self.lexer.ignore_types
+        self.patterns = {t.name: Pattern(t.pattern.to_regexp()) for t in lark.terminals}
+        self._fed: dict[tuple[Stack, str], Stack | None] = {}
+        self._plans: dict[Stack, list[list[str]]] = {}
+        self._tails: dict[str, list[tuple[str, str]]] = {}
+
+    # ------------------------------------------------------------------ Lark's lexer and parser, step by step
+
+    def lexeme(self, text: str, place: int) -> tuple[str, str] | None:
+        """The lexeme that Lark's scanner takes at `place`, and the type of its token ("" if ignored)."""
+        match = self.scanner.match(TextSlice.cast_from(text), place)
+        if match is None:
+            return None
+        value, kind = match
+        if kind in self.ignored:
+            return value, ""
+        callback = self.lexer.callback.get(kind)
+        if isinstance(callback, UnlessCallback):
+            kind = callback(Token(kind, value)).type
+        return value, kind
+
+    def feed(self, stack: Stack, terminal: str) -> Stack | None:
+        """The stack after a terminal; None if the parser refuses it. After "$END": the accepting stack."""
+        key = (stack, terminal)
+        if key not in self._fed:
+            self._fed[key] = self._feed(list(stack), terminal)
+        return self._fed[key]
+
+    def _feed(self, stack: list[int], terminal: str) -> Stack | None:
+        while (action := self.states[stack[-1]].get(terminal)) is not None:
+            if action[0] is Shift:
+                return (*stack, action[1])
+            rule = action[1]
+            del stack[len(stack) - len(rule.expansion) :]
+            stack.append(self.states[stack[-1]][rule.origin.name][1])
+            if terminal == "$END" and stack[-1] == self.goal:
+                return tuple(stack)
+        return None
+
+    def boundaries(self, text: str) -> list[tuple[int, Stack]]:
+        """Where Lark's lexer starts a lexeme in `text`, with the parser's stack there."""
+        place, stack = 0, (self.bottom,)
+        found = [(place, stack)]
+        while place < len(text) and (read := self.lexeme(text, place)) is not None:
+            value, kind = read
+            stack = self.feed(stack, kind) if kind else stack
+            if stack is None:
+                break
+            place += len(value)
+            found.append((place, stack))
+        return found
+
+    # ------------------------------------------------------------------------------------------- guesses
+
+    @cached_property
+    def examples(self) -> dict[str, str]:
+        """For every terminal that Lark's lexer can emit, a short lexeme."""
+        found = {}
+        for name, pattern in self.patterns.items():
+            for text in pattern.endings(pattern.start, 30):
+                if self.lexeme(text, 0) == (text, name):
+                    found[name] = text
+                    break
+        return found
+
+    @cached_property
+    def separators(self) -> list[str]:
+        """What to put between lexemes: an ignored text, if there is one; and nothing."""
+        ignored = [
+            text
+            for name in self.ignored
+            for text in self.patterns[name].endings(self.patterns[name].start, 30)
+        ]
+        blank = [text for text in (" ", "\n", *ignored[:1]) if self.lexeme(text, 0) == (text, "")]
+        return [*dict.fromkeys(blank), ""]
+
+    @cached_property
+    def _yields(self) -> dict[str, tuple[float, list[str]]]:
+        """The cheapest text of every symbol: its cost, its terminals."""
+        found = {name: (len(text) + 1.0, [name]) for name, text in self.examples.items()}
+        changed = True
+        while changed:
+            changed = False
+            for rule in self.lark.rules:
+                parts = [found.get(symbol.name) for symbol in rule.expansion]
+                cost = sum(part[0] if part else math.inf for part in parts)
+                if cost < found.get(rule.origin.name, (math.inf, []))[0]:
+                    found[rule.origin.name] = (cost, [name for part in parts if part for name in part[1]])
+                    changed = True
+        return found
+
+    @cached_property
+    def _returns(self) -> dict[int, dict[tuple[int, str], tuple[float, list[str]]]]:
+        """Per parser state: the cheapest terminals after which it pops k states and goes to a nonterminal."""
+        before: dict[int, list[tuple[int, str]]] = {}
+        queue, ticket = [], 0
+        for state, actions in self.states.items():
+            for symbol, (action, argument) in actions.items():
+                if action is Shift:
+                    before.setdefault(argument, []).append((state, symbol))
+                elif argument.expansion:
+                    queue.append(
+                        (0.0, ticket := ticket + 1, state, len(argument.expansion), argument.origin.name, [])
+                    )
+        heapq.heapify(queue)
+        found: dict[int, dict] = {state: {} for state in self.states}
+        while queue:
+            cost, _, state, pops, name, terminals = heapq.heappop(queue)
+            if (pops, name) in found[state]:
+                continue
+            found[state][pops, name] = (cost, terminals)
+            for earlier, symbol in before.get(state, []) if pops > 1 else []:
+                if symbol in self._yields:
+                    more, added = self._yields[symbol]
+                    item = (cost + more, ticket := ticket + 1, earlier, pops - 1, name, added + terminals)
+                    heapq.heappush(queue, item)
+        return found
+
+    def _shortest(self, stack: Stack) -> list[str] | None:
+        """The cheapest terminals that complete a sentence, by the rules alone (not by lookaheads)."""
+        queue: list[tuple[float, int, int, int, list[str]]] = [(0.0, 0, len(stack) - 1, stack[-1], [])]
+        done, ticket = set(), 0
+        while queue:
+            cost, _, below, top, terminals = heapq.heappop(queue)
+            if (below, top) == (1, self.goal):
+                return terminals
+            if (below, top) in done:
+                continue
+            done.add((below, top))
+            for left, to, more, added in self._pops(stack, below, top):
+                heapq.heappush(queue, (cost + more, ticket := ticket + 1, left, to, terminals + added))
+        return None
+
+    def _pops(self, stack: Stack, below: int, top: int) -> Iterator[tuple[int, int, float, list[str]]]:
+        """From `stack[:below]` with `top` above it: where each way to finish a rule leads."""
+        if below == 0:  # nothing read yet: the start rule itself is still to come
+            symbols = [(symbol, to) for symbol, (action, to) in self.states[top].items() if action is Shift]
+            for symbol, to in symbols:
+                if symbol in self._yields:
+                    yield (1, to, *self._yields[symbol])
+        for (pops, name), (cost, terminals) in self._returns[top].items():
+            if pops <= below and name in self.states[stack[below - pops]]:
+                yield below - pops + 1, self.states[stack[below - pops]][name][1], cost, terminals
+
+    def plans(self, stack: Stack) -> list[list[str]]:
+        """Sequences of terminals that complete the sentence, cheapest first; each checked on the parser."""
+        if stack not in self._plans:
+            first = self._shortest(stack)
+            others = []
+            for terminal in self.examples:
+                after = self.feed(stack, terminal)
+                if after is not None and (rest := self._shortest(after)) is not None:
+                    others.append([terminal, *rest])
+            found = ([first] if first is not None else []) + sorted(others, key=self._length)
+            valid = [plan for plan in found if self._completes(stack, plan)]
+            variants = [variant for plan in valid for variant in (self._spaced(stack, plan), plan)]
+            self._plans[stack] = list(map(list, dict.fromkeys(map(tuple, variants))))
+        return self._plans[stack]
+
+    @cached_property
+    def _blanks(self) -> list[str]:
+        """Terminals of the grammar's own (not ignored) that can be whitespace."""
+        return [name for name, text in self.examples.items() if text.isspace()]
+
+    def _spaced(self, stack: Stack, plan: list[str]) -> list[str]:
+        """The same plan with whitespace before each terminal where the grammar's rules allow it."""
+        spaced: list[str] = []
+        for place, terminal in enumerate(plan):
+            for blank in self._blanks:
+                between = self.feed(stack, blank)
+                if between is not None and self._completes(between, plan[place:]):
+                    spaced.append(blank)
+                    stack = between
+                    break
+            spaced.append(terminal)
+            after = self.feed(stack, terminal)
+            assert after is not None
+            stack = after
+        return spaced
+
+    def _length(self, plan: list[str]) -> int:
+        return sum(len(self.examples[name]) + 1 for name in plan)
+
+    def _completes(self, stack: Stack, plan: list[str]) -> bool:
+        for terminal in [*plan, "$END"]:
+            after = self.feed(stack, terminal)
+            if after is None:
+                return False
+            stack = after
+        return True
+
+    def _finish_lexeme(self, tail: str) -> list[tuple[str, str]]:
+        """Ways to complete an unfinished lexeme: what to add, and the type of its token ("" if ignored)."""
+        if tail not in self._tails:
+            added = [end for p in self.patterns.values() for end in p.endings(p.read(tail), 6)]
+            read = {end: self.lexeme(tail + end, 0) for end in dict.fromkeys(added)}
+            self._tails[tail] = [(end, got[1]) for end, got in read.items() if got and got[0] == tail + end]
+        return self._tails[tail]
+
+    def guesses(self, text: str) -> Iterator[str]:
+        """Continuations to try, likely ones first."""
+        for place, stack in reversed(self.boundaries(text)):
+            tail = text[place:]
+            for added, kind in self._finish_lexeme(tail) if tail else [("", "")]:
+                after = self.feed(stack, kind) if kind else stack
+                for plan in self.plans(after)[:8] if after is not None else []:
+                    for separator in self.separators:
+                        yield added + "".join(separator + self.examples[name] for name in plan)
+
+    def find(self, prefix: bytes, tries: int = 300) -> str | None:
+        """A continuation such that Lark parses the whole; None if `tries` texts did not give one."""
+        parts = split_utf8(prefix)
+        if parts is None:
+            return None
+        text, unfinished = parts
+        for first in _characters(unfinished) if unfinished else [""]:
+            for guess in dict.fromkeys(self.guesses(text + first)):
+                if self.accepts(text + first + guess):
+                    return first + guess
+                if (tries := tries - 1) <= 0:
+                    return None
+        return None
+
+    def accepts(self, text: str) -> bool:
+        """Whether Lark parses `text`: the only judge."""
+        try:
+            self.lark.parse(text)
+        except LarkError:
+            return False
+        return True
+
+
+def _characters(unfinished: bytes) -> list[str]:
+    """A few characters that begin with these bytes."""
+    missing = 2 + (unfinished[0] >= 0xE0) + (unfinished[0] >= 0xF0) - len(unfinished)
+    fills = [0xA9, 0x80, 0xBF, 0x90, 0x8F, 0x9F, 0xA0, 0xB0] if missing > 1 else range(0x80, 0xC0)
+    parts = [split_utf8(unfinished + bytes([fill]) * missing) for fill in fills]
+    folding = [char for char in FOLD_TO_ASCII if char.encode().startswith(unfinished)]
+    return [*folding, *(part[0] for part in parts if part is not None and not part[1])]
