@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int32, UInt32
 
-from jaxgcd.errors import ShapeError
+from jaxgcd.errors import GrammarError, ShapeError
 
 if TYPE_CHECKING:
     from jaxgcd.tables.compile import Report
@@ -167,7 +167,7 @@ class Tables:
 
     def _described(self) -> Compiled:
         if self.compiled is None:
-            raise ValueError(
+            raise GrammarError(
                 "These tables went through a JAX transformation and have lost their description; "
                 "ask the object that `compile_grammar` returned."
             )
@@ -192,9 +192,9 @@ def pad(tables: Tables, like: Tables | dict[str, int] | None = None) -> Tables:
     Example:
         >>> import jaxgcd
         >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b""], eos=[2])
-        >>> one, two = (jaxgcd.pad(jaxgcd.compile_grammar(g, vocabulary)) for g in ('start: "a"', 'start:
-        "b"'))
-        >>> one.sizes == two.sizes
+        >>> one = jaxgcd.compile_grammar('start: "a" "b"', vocabulary)
+        >>> two = jaxgcd.compile_grammar('start: "b"', vocabulary)
+        >>> jaxgcd.pad(two, like=one).sizes == one.sizes
         True
     """
     own = tables.sizes

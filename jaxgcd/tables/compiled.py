@@ -53,10 +53,12 @@ class Compiled:
 
     def always_accepted(self, lexer_state: int, parser_state: int) -> np.ndarray:
         """See `Tables.always_accepted`."""
+        self._check_parser_state(parser_state)
         return self._tokens(lexer_state, lambda c: self.acceptance.outcome(c, (parser_state,)) is None)
 
     def context_dependent(self, lexer_state: int, parser_state: int) -> np.ndarray:
         """See `Tables.context_dependent`."""
+        self._check_parser_state(parser_state)
         return self._tokens(lexer_state, lambda c: bool(self.acceptance.outcome(c, (parser_state,))))
 
     def dependents(self, group: int, top: int) -> tuple[int, ...]:
@@ -92,6 +94,12 @@ class Compiled:
         present = np.unique(classes[classes > 0])
         chosen: Iterable[int] = [int(c) for c in present if wanted(int(c))]
         return np.flatnonzero(np.isin(classes, list(chosen))).astype(np.int32)
+
+    def _check_parser_state(self, state: int) -> None:
+        if not 0 < state < self.machine.table.n_states:
+            raise GrammarError(
+                f"{state} is not a parser state; they are 1 to {self.machine.table.n_states - 1}."
+            )
 
     def _produces(self, suffix_class: int, sequence: list[int]) -> bool:
         follow = dict(self.spanner.classes.members[suffix_class].follow)
