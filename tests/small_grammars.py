@@ -80,6 +80,12 @@ MICRO = [
 
 LEXING = [
     Small("longest is not first", 'start: (A | B)+\nA: "ab"\nB: /a|b/', "ab"),
+    Small("loop to the start", "start: A*\nA: /a*b/", "ab"),
+    Small("one loop to the start", "start: A\nA: /a*b/", "ab"),
+    Small("lazy loop to the start", "start: A?\nA: /a*?b/", "ab"),
+    Small("two loops to the start", "start: (A | B)*\nA: /a*b/\nB: /a*c/", "abc"),
+    Small("ignored loop to the start", "start: \n%ignore /c*b/", "bc"),
+    Small("loop to the start and fallback", "start: (A | B | C)+\nA: /(ab)*c/\nB: /a/\nC: /b/", "abc"),
     Small("first alternative wins", "start: A B | B A\nA: /a|ab/\nB: /c|bc/", "abc"),
     Small("range against number", 'start: N (".." N)*\nN: /1(\\.1)?/', "1."),
     Small(

@@ -104,7 +104,8 @@ class _Builder:
             _Thread(i, START, TRUE, tuple((k, START) for k in range(len(keywords))))
             for i, keywords in enumerate(self._keywords)
         )
-        number = {start: START, (): DEAD}  # without terminals the two are one tuple, and all is dead
+        # The start is not in `number`: met again within a lexeme, the same threads are another state.
+        number: dict[tuple[_Thread, ...], int] = {(): DEAD}
         todo, trans = [start], [[DEAD] * len(self._bytes)]
         matches: list[tuple[Match, ...]] = [()]
         for threads in todo:
@@ -113,11 +114,11 @@ class _Builder:
             for symbol in range(len(self._bytes)):
                 after = self._step(threads, symbol)
                 if after not in number:
-                    number[after] = len(number)
+                    number[after] = len(todo) + 1
                     todo.append(after)
                 row.append(number[after])
             trans.append(row)
-            if len(number) > self._limit:
+            if len(todo) > self._limit:
                 names = ", ".join(self._terminals[t.terminal].name for t in threads[:4])
                 raise GrammarTooLarge(
                     f"The scanner has more than {self._limit} states; the terminals {names} overlap in too "
@@ -152,8 +153,7 @@ class _Builder:
         for thread in threads:
             accept = self._formulas.automata[self._automata[thread.terminal]].accept[thread.state]
             condition = self._formulas.both(thread.condition, accept)
-            # The start state is no lexeme: Lark refuses terminals that match the empty text.
-            if condition != FALSE and thread.state != START:
+            if condition != FALSE:
                 found.append(Match(self._label(thread), condition))
         return tuple(found)
 
