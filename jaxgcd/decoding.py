@@ -270,14 +270,15 @@ def _row_advance(tables: Tables, state: State, token: Array) -> State:
 def _read(tables: Tables, runs: tuple[Array, Array, Array], symbol: Array):
     """One symbol in all readings of a row: each may go on, and may end its lexeme and begin the next one."""
     lexer, stack, depth = runs
-    boundary = tables.emit_boundary[lexer]
-    begun = tables.delta[boundary, symbol]
-    terminal = jnp.where(begun > 0, tables.emit_terminal[lexer], 0)
+    gate = tables.emit_gate[lexer]
+    reads = tables.gate_reads[gate, symbol] > 0
+    terminal = jnp.where(reads, tables.emit_terminal[lexer], 0)
     step = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))
     emitted_stack, emitted_depth, ok = step(stack, depth, terminal)
-    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], jnp.where(ok, begun, 0)], axis=1).reshape(
-        -1
-    )
+    emitted_top = jnp.take_along_axis(emitted_stack, emitted_depth[..., None] - 1, axis=-1)[..., 0]
+    begun = tables.delta[tables.gate_state[gate, tables.scanner[emitted_top]], symbol]
+    begun = jnp.where(ok & reads, begun, 0)
+    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], begun], axis=1).reshape(-1)
     stacks = jnp.concatenate([stack[:, None], emitted_stack], axis=1).reshape(len(lexers), -1)
     depths = jnp.concatenate([depth[:, None], emitted_depth], axis=1).reshape(-1)
     top = jnp.take_along_axis(stacks, depths[:, None] - 1, axis=1)[:, 0]

@@ -13,12 +13,13 @@ from typing import cast
 
 import lark
 from lark.exceptions import LarkError
-from lark.lexer import BasicLexer, UnlessCallback
+from lark.lexer import BasicLexer, ContextualLexer, UnlessCallback
 
 from jaxgcd.errors import GrammarError
-from jaxgcd.parsing.table import ParseTable, parse_table_from_lark
+from jaxgcd.lexing.scanner import ScannerTerminal
+from jaxgcd.parsing.table import START_STATE, ParseTable, parse_table_from_lark
 
-LEXERS = ("basic",)
+LEXERS = ("contextual", "basic")
 
 # Options of `lark.Lark` that change the language or run user code while lexing or parsing, with the value
 # that leaves them off.
@@ -34,36 +35,31 @@ _REFUSED_OPTIONS = {
 
 
 @dataclass(frozen=True)
-class ScannerTerminal:
-    """One alternative of a scanner: a terminal's regex and what its lexemes are called.
+class Grammar:
+    """A Lark grammar, read.
 
-    `keywords` are `(terminal name, regex)` pairs in Lark's order: a lexeme of this terminal that one of them
-    matches as a whole is emitted as the first such keyword. `ignored` lexemes are dropped whatever they
-    would be called, as Lark decides that before it relabels.
+    Attributes:
+        table: the LALR(1) table with its symbols.
+        scanners: the distinct scanners, each a list of terminals in order of preference; the basic lexer has
+            one.
+        scanner_of: which scanner reads on, for each parser state on top of the stack.
+        lexer: `"basic"` or `"contextual"`.
     """
 
-    name: str
-    pattern: str
-    ignored: bool
-    keywords: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Grammar:
-    """A compiled Lark grammar: `scanner` in order of preference, and `table` with its symbols."""
-
-    scanner: tuple[ScannerTerminal, ...]
     table: ParseTable
+    scanners: tuple[tuple[ScannerTerminal, ...], ...]
+    scanner_of: tuple[int, ...]
     lexer: str
 
 
-def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str = "basic") -> Grammar:
+def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str = "contextual") -> Grammar:
     """Reads a Lark grammar, given as its text or as a built `lark.Lark` object.
 
     Args:
         grammar: the text of a Lark grammar, or `lark.Lark(..., parser="lalr", lexer=lexer)`.
         start: the start rule; of a built object, its only one.
-        lexer: `"basic"`, Lark's lexer that does not look at the parser.
+        lexer: `"contextual"`, Lark's default, in which only the terminals that the parser can take next are
+            looked for, or `"basic"`, in which all are.
 
     Raises:
         GrammarError: Lark rejects the grammar (not LALR(1): names both rules and the lookahead), or an option
@@ -75,13 +71,14 @@ def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str =
         _built(grammar, start, lexer) if isinstance(grammar, lark.Lark) else _build(grammar, start, lexer)
     )
     try:
-        scanner = _scanner_terminals(cast(BasicLexer, parser.parser.lexer))
+        table, states = parse_table_from_lark(parser, start)
+        scanners, scanner_of = _scanners(parser, table, states)
     except re.error as error:
         raise GrammarError(
             f"Python's `re` cannot compile the scanner of this grammar: {error}. Look for a group name that "
             "two terminals share, or a reference to a group by its number."
         ) from error
-    return Grammar(scanner, parse_table_from_lark(parser, start), lexer)
+    return Grammar(table, scanners, scanner_of, lexer)
 
 
 def _build(text: str, start: str, lexer: str) -> lark.Lark:
@@ -116,6 +113,24 @@ def _built(parser: lark.Lark, start: str, lexer: str) -> lark.Lark:
             f"`start={start!r}` alone, as further start rules change the LALR lookaheads."
         )
     return parser
+
+
+def _scanners(
+    parser: lark.Lark, table: ParseTable, states: list
+) -> tuple[tuple[tuple[ScannerTerminal, ...], ...], tuple[int, ...]]:
+    """The distinct scanners in the order of the parser states, and each state's."""
+    lexer = parser.parser.lexer
+    number: dict[tuple[ScannerTerminal, ...], int] = {}
+    if not isinstance(lexer, ContextualLexer):
+        return (_scanner_terminals(cast(BasicLexer, lexer)),), (0,) * table.n_states
+    read: dict[int, tuple[ScannerTerminal, ...]] = {}
+    scanner_of = [0] * table.n_states
+    for state, lark_state in enumerate(states, START_STATE):
+        own = cast(BasicLexer, lexer.lexers[lark_state])
+        terminals = read.setdefault(id(own), ()) or _scanner_terminals(own)
+        read[id(own)] = terminals
+        scanner_of[state] = number.setdefault(terminals, len(number))
+    return tuple(number), tuple(scanner_of)
 
 
 def _scanner_terminals(lexer: BasicLexer) -> tuple[ScannerTerminal, ...]:

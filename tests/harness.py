@@ -31,7 +31,16 @@ SMALL_BUCKET = {
         "terminal_words": 1,
         "terminals": 16,
     },
-    **{"parser_states": 64, "nonterminals": 16, "rules": 64, "slack": 12, "slots": 8, "nodes": 256},
+    **{
+        "parser_states": 64,
+        "nonterminals": 16,
+        "rules": 64,
+        "slack": 12,
+        "gates": 64,
+        "scanners": 16,
+        "slots": 8,
+        "nodes": 256,
+    },
     **{"entries": 512, "edges": 512, "rows": 512, "pages": 512, "token_symbols": 1024},
 }
 
@@ -103,7 +112,7 @@ def compile_any(
     """Compile with the basic lexer; collects `InexactGrammarWarning`s, lets others through."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jaxgcd.InexactGrammarWarning)
-        tables = jaxgcd.compile_grammar(grammar, vocabulary, lexer="basic", **options)
+        tables = jaxgcd.compile_grammar(grammar, vocabulary, **{"lexer": "basic", **options})
     warned = tuple(str(w.message) for w in caught if issubclass(w.category, jaxgcd.InexactGrammarWarning))
     return Compiled(tables, vocabulary, warned, shape)
 

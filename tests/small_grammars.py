@@ -33,9 +33,9 @@ class Small:
         """The greatest length of a shortest completion of a prefix with `length` letters."""
         return self.slack + self.growth * length
 
-    def language(self) -> Language:
+    def language(self, lexer: str = "basic") -> Language:
         """A fresh oracle of this grammar."""
-        return Language(self.grammar, self.alphabet, self.bound)
+        return Language(self.grammar, self.alphabet, self.bound, lexer=lexer)
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,15 @@ def test_padding_changes_no_mask_and_shares_a_trace() -> None:
         "nonterminals": 16,
     }
     bucket |= {"rules": 64, "slack": 12, "slots": 8, "entries": 512, "edges": 512, "nodes": 256, "rows": 256}
-    bucket |= {"pages": 256, "runs": 4, "emits": 2, "terminal_words": 1, "token_symbols": 64}
+    bucket |= {
+        "gates": 64,
+        "scanners": 16,
+        "pages": 256,
+        "runs": 4,
+        "emits": 2,
+        "terminal_words": 1,
+        "token_symbols": 64,
+    }
     traces = []
 
     @jax.jit
@@ -344,7 +352,7 @@ def test_the_host_is_asked_only_about_rows_that_need_it() -> None:
         for terminal, group in compiled.slots.of_state[lexer]:
             stepped = compiled.machine.feed((top,), terminal)
             if stepped is not None:
-                expected += len(compiled.dependents(group, stepped[-1]))
+                expected += len(compiled.dependents(terminal, group, stepped[-1]))
     assert (calls, shipped) == (1, expected) and expected > 0
 
 

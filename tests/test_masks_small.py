@@ -23,9 +23,9 @@ FEW_LETTERS = [
 
 
 @functools.cache
-def expected(small: Small, count: int) -> tuple[Words, list[list[int]], np.ndarray]:
+def expected(small: Small, count: int, lexer: str = "basic") -> tuple[Words, list[list[int]], np.ndarray]:
     """A vocabulary, token sequences that stay viable, and the oracle's mask after each."""
-    vocabulary, language = words(small.alphabet), small.language()
+    vocabulary, language = words(small.alphabet), small.language(lexer)
     silent, rng = (*vocabulary.eos, *vocabulary.special), random.Random(zlib.crc32(small.name.encode()))
     walks = [
         random_walk(language, vocabulary.tokens, skip=silent, longest=small.longest, rng=rng)
@@ -50,11 +50,12 @@ def differences(vocabulary: Words, walks: list[list[int]], wrong: np.ndarray) ->
     ]
 
 
+@pytest.mark.parametrize("lexer", ["basic", "contextual"])
 @pytest.mark.parametrize("small", SMALL, ids=lambda small: small.name)
-def test_masks(small: Small, prove_factor: int) -> None:
+def test_masks(small: Small, lexer: str, prove_factor: int) -> None:
     """Judged exact: no difference. Else: no viable token is masked, and the warning gives the reasons."""
-    vocabulary, walks, wanted = expected(small, MASKS * prove_factor)
-    compiled = harness.compile_small(small.grammar, vocabulary)
+    vocabulary, walks, wanted = expected(small, MASKS * prove_factor, lexer)
+    compiled = harness.compile_small(small.grammar, vocabulary, lexer=lexer)
     trail = harness.trails(compiled, walks)
     assert trail.drawn.all(), "a token of a viable text was masked"
     missing = differences(vocabulary, walks, wanted & ~trail.masks)

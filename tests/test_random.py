@@ -19,12 +19,12 @@ SEGMENTER = Segmenter(VOCABULARY.tokens, skip=(*VOCABULARY.eos, *VOCABULARY.spec
 SHORT = ["".join(letters) for length in range(7) for letters in product(LETTERS, repeat=length)]
 
 
-def next_grammar(seed: int) -> tuple[str, Lark]:
+def next_grammar(seed: int, lexer: str) -> tuple[str, Lark]:
     """The first random grammar from this seed on that Lark loads, and on which its parser cannot loop."""
     while True:
         grammar = random_grammar(random.Random(seed))
         try:
-            lark = Lark(grammar, parser="lalr", lexer="basic")
+            lark = Lark(grammar, parser="lalr", lexer=lexer)
         except (LarkError, AssertionError):
             seed += 1
             continue
@@ -49,12 +49,12 @@ def texts(lark: Lark, rng: random.Random) -> list[str]:
     return anything + ([pick(rng, accepted) for _ in range(32)] if accepted else [])
 
 
-@given(st.integers(0, 10**6))
-def test_stepping_accepts_what_lark_parses(seed: int) -> None:
-    grammar, lark = next_grammar(10**7 + seed * 10**3)  # far from the seeds of the small grammars
+@given(st.integers(0, 10**6), st.sampled_from(["basic", "contextual"]))
+def test_stepping_accepts_what_lark_parses(seed: int, lexer: str) -> None:
+    grammar, lark = next_grammar(10**7 + seed * 10**3, lexer)  # far from the seeds of the small grammars
     chosen = texts(lark, rng := random.Random(seed))
     try:
-        compiled = harness.compile_small(grammar, VOCABULARY)
+        compiled = harness.compile_small(grammar, VOCABULARY, lexer=lexer)
     except jaxgcd.GrammarError as error:
         assert not any(map(parses, [lark] * len(chosen), chosen)), f"refused: {error}\n{grammar}"
         return

@@ -1,19 +1,23 @@
 """The lexer as a graph of guarded states: Lark's backtracking lexer, one symbol at a time.
 
-A **lexer state** is a pair (guard, scanner state). The scanner state says how far the current lexeme has got;
-the guard is a formula that the text to come must satisfy: that no earlier lexeme matches further than where
-it was taken to end, and that lookaheads hold. A state in which a lexeme may end offers the **boundary** after
-it: the pair (new guard, start of a lexeme). A reader of a symbol therefore goes to `delta[q, symbol]`, and
-also, for each `(terminal, boundary)` in `accepts[q]`, emits the terminal and goes to `delta[boundary,
-symbol]`; the guards make sure that at most one of all these readings survives a complete text.
+A **lexer state** is a pair (guard, scanner state). The scanner state says how far the current lexeme has
+got; the guard is a formula that the text to come must satisfy: that no earlier lexeme matches further
+than where it was taken to end, and that lookaheads hold. A state between two lexemes, (guard, start of
+a scanner), is a **boundary**.
 
-Symbols are bytes and 256, the end of the text, which a boundary reads if its guard holds there; what is read
-then is the terminal `$END`.
+Where a lexeme may end, the state has a **gate** for it: the boundary behind it, for each scanner that may
+read on, since in contextual mode that depends on the parser state that the lexeme's terminal leads to.
+So a reader of a symbol goes to `delta[q, symbol]`, and also, for each `(terminal, gate)` in `accepts[q]`,
+emits the terminal and goes to `delta[gates[gate, scanner], symbol]`; the guards make sure that at most
+one of all these readings survives a complete text.
+
+Symbols are bytes and 256, the end of the text, which a boundary reads if its guard holds there; what is
+read then is the terminal `$END`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +25,15 @@ import numpy as np
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.minimise import refine
-from jaxgcd.lexing.scanner import DEAD, REJECTED, START, Scanner
+from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanner, joint_classes
 
 INITIAL = 1
 """The lexer state before any text."""
 
 END_OF_TEXT = 256
+
+Accepts = tuple[tuple[int, int], ...]
+"""`(terminal, gate)` pairs; the terminal `IGNORED` (-1) for a lexeme that is dropped."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +43,16 @@ class LexerGraph:
     Attributes:
         classes: `int32[257]`, symbol to symbol class; the last class is the end of the text's.
         delta: `int32[states, symbol classes]`; 0 is dead, `INITIAL` the state before any text.
-        accepts: for each state the `(terminal, boundary)` pairs that can end there; terminal `IGNORED` (-1)
-            for a lexeme that is dropped.
-        exits: for each state all `(terminal, boundary)` pairs with which its lexeme can end, now or later.
+        gates: `int32[gates, scanners]`, the boundary behind a lexeme; 0 where that scanner cannot be next.
+            Gate 0 leads nowhere.
+        accepts: for each state the terminals that can end there, with their gates.
+        exits: for each state all `(terminal, gate)` pairs with which its lexeme can end, now or later.
     """
 
     classes: np.ndarray
     delta: np.ndarray
-    accepts: tuple[tuple[tuple[int, int], ...], ...]
+    gates: np.ndarray
+    accepts: tuple[Accepts, ...]
     exits: tuple[frozenset[tuple[int, int]], ...]
 
     @property
@@ -54,17 +63,26 @@ class LexerGraph:
     @property
     def boundaries(self) -> tuple[int, ...]:
         """The states between two lexemes, `INITIAL` first."""
-        return (INITIAL, *sorted({b for pairs in self.accepts for _, b in pairs} - {INITIAL}))
+        return (INITIAL, *sorted(set(self.gates.ravel().tolist()) - {DEAD, INITIAL}))
 
 
 def build_graph(
-    formulas: Formulas, scanner: Scanner, end: int, spellable: Collection[int], *, limit: int = 20_000
+    formulas: Formulas,
+    scanners: Sequence[Scanner],
+    first: int,
+    next_scanners: Sequence[Collection[int]],
+    end: int,
+    spellable: Collection[int],
+    *,
+    limit: int = 50_000,
 ) -> LexerGraph:
-    """Builds the lexer of one scanner.
+    """Builds the lexer.
 
     Args:
-        formulas: the diagram that the scanner's conditions live in.
-        scanner: the scanner.
+        formulas: the diagram that the scanners' conditions live in.
+        scanners: all scanners.
+        first: the scanner at the start of a text.
+        next_scanners: for each terminal the scanners that may read on after it.
         end: the terminal `$END`.
         spellable: bytes that occur in some token; transitions on others are dropped.
         limit: the most states before minimising.
@@ -72,7 +90,7 @@ def build_graph(
     Raises:
         GrammarTooLarge: `limit` was exceeded.
     """
-    return _Builder(formulas, scanner, end, spellable, limit).build()
+    return _Builder(formulas, scanners, first, next_scanners, end, spellable, limit).build()
 
 
 class _Builder:
@@ -80,80 +98,94 @@ class _Builder:
 
     _ENDED, _FINAL = 2, 3
 
-    def __init__(
-        self, formulas: Formulas, scanner: Scanner, end: int, spellable: Collection[int], limit: int
-    ):
+    def __init__(self, formulas, scanners, first, next_scanners, end, spellable, limit):
         self._formulas = formulas
-        self._scanner = scanner
+        self._scanners = scanners
+        self._next = next_scanners
         self._limit = limit
         self._end = end
         # A byte that no token spells is a class of its own that leads nowhere.
-        key = np.array([int(scanner.classes[b]) if b in spellable else -1 for b in range(256)])
-        _, first, classes = np.unique(key, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        self._bytes = [int(b) for b in first[order]]
-        self._dropped = [b not in spellable for b in self._bytes]
-        self.classes = np.append(np.argsort(order)[classes.ravel()], len(order)).astype(np.int32)
-        self._number: dict[tuple[int, int], int] = {
-            (TRUE, START): INITIAL,
-            (-1, -1): self._ENDED,
-            (-2, -2): self._FINAL,
-        }
-        self._states: list[tuple[int, int]] = [(FALSE, DEAD), *self._number]
+        spelled = np.array([byte in spellable for byte in range(END_OF_TEXT)])
+        every = [automaton.classes for automaton in formulas.automata]
+        classes, self._bytes = joint_classes([spelled, *every])
+        self._dropped = [not spelled[byte] for byte in self._bytes]
+        self.classes = np.append(classes, len(self._bytes)).astype(np.int32)
+        self._steps = [
+            [[row[c] for c in scanner.classes[self._bytes].tolist()] for row in scanner.trans]
+            for scanner in scanners
+        ]
+        self._states: list[tuple[int, int, int]] = [(FALSE, 0, DEAD), (TRUE, first, START)]
+        self._states += [(FALSE, 0, -self._ENDED), (FALSE, 0, -self._FINAL)]
+        self._number = {state: number for number, state in enumerate(self._states)}
+        self._gates: dict[tuple[int, ...], int] = {(DEAD,) * len(scanners): 0}
 
     def build(self) -> LexerGraph:
         width = len(self._bytes) + 1
         delta: list[list[int]] = []
-        accepts: list[tuple[tuple[int, int], ...]] = []
-        for number, (guard, state) in enumerate(self._states):
+        accepts: list[Accepts] = []
+        for number, state in enumerate(self._states):
             if number in (DEAD, self._ENDED, self._FINAL):
                 delta.append([DEAD] * width)
-                accepts.append(((self._end, self._FINAL),) if number == self._ENDED else ())
+                accepts.append(((self._end, self._gate(self._FINAL)),) if number == self._ENDED else ())
                 continue
-            delta.append([self._read(guard, state, symbol) for symbol in range(width)])
-            accepts.append(self._accepts(guard, state))
+            delta.append([self._read(*state, symbol) for symbol in range(width)])
+            accepts.append(self._accepts(*state))
             if len(self._states) > self._limit:
                 raise GrammarTooLarge(
                     f"The lexer has more than {self._limit} states: too many lexemes can be taken back at "
                     "once. Look for a terminal that begins with another one and goes on without bound."
                 )
-        return _minimal(self.classes, *_trim(np.array(delta, np.int32), accepts, self._FINAL))
+        gates = np.array(list(self._gates), np.int32)
+        trimmed = _trim(np.array(delta, np.int32), gates, accepts, self._FINAL)
+        return _minimal(self.classes, *trimmed, self._FINAL)
 
-    def _intern(self, guard: int, state: int) -> int:
+    def _intern(self, guard: int, scanner: int, state: int) -> int:
         if guard == FALSE or state == DEAD:
             return DEAD
-        number = self._number.setdefault((guard, state), len(self._states))
+        number = self._number.setdefault((guard, scanner, state), len(self._states))
         if number == len(self._states):
-            self._states.append((guard, state))
+            self._states.append((guard, scanner, state))
         return number
 
-    def _read(self, guard: int, state: int, symbol: int) -> int:
+    def _gate(self, *boundaries: int) -> int:
+        """The gate with one boundary for each scanner, or the same for all."""
+        row = boundaries if len(boundaries) > 1 else boundaries * len(self._scanners)
+        return self._gates.setdefault(row, len(self._gates))
+
+    def _read(self, guard: int, scanner: int, state: int, symbol: int) -> int:
         if symbol == len(self._bytes):
             return self._ENDED if state == START and self._formulas.at_end(guard) else DEAD
         if self._dropped[symbol]:
             return DEAD
-        byte = self._bytes[symbol]
-        after = self._scanner.trans[state][int(self._scanner.classes[byte])]
-        return self._intern(self._formulas.derivative(guard, byte), after) if after else DEAD
+        after = self._steps[scanner][state][symbol]
+        guard = self._formulas.derivative(guard, self._bytes[symbol]) if after else FALSE
+        return self._intern(guard, scanner, after)
 
-    def _accepts(self, guard: int, state: int) -> tuple[tuple[int, int], ...]:
+    def _accepts(self, guard: int, scanner: int, state: int) -> Accepts:
         formulas, found = self._formulas, []
-        stays = formulas.without(guard, self._scanner.later[state])
-        for label, condition in self._scanner.matches[state]:
-            boundary = self._intern(formulas.both(stays, condition), START)
-            if boundary and label != REJECTED:
-                found.append((label, boundary))
+        stays = formulas.without(guard, self._scanners[scanner].later[state])
+        for label, condition in self._scanners[scanner].matches[state]:
+            then = formulas.both(stays, condition)
+            if label == IGNORED:  # the parser has not moved, so the same scanner reads on
+                found.append((label, self._gate(self._intern(then, scanner, START))))
+            elif label != REJECTED:
+                after = self._next[label]
+                row = [
+                    self._intern(then, s, START) if s in after else DEAD for s in range(len(self._scanners))
+                ]
+                found.append((label, self._gate(*row)))
             stays = formulas.without(stays, condition)
         return tuple(found)
 
 
-def _trim(delta: np.ndarray, accepts: list[tuple[tuple[int, int], ...]], final: int):
+def _trim(delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts], final: int):
     """Drops what cannot be followed by any complete text, even with a parser that accepts everything."""
     useful = np.zeros(len(delta), bool)
     useful[final] = True
     while True:
-        ends = np.array([any(useful[boundary] for _, boundary in pairs) for pairs in accepts])
-        new = useful | ends | useful[delta].any(axis=1)
+        opens = np.any(useful[gates], axis=1).tolist()
+        ends = np.array([any(opens[gate] for _, gate in pairs) for pairs in accepts])
+        new = useful | ends | np.any(useful[delta], axis=1)
         new[DEAD] = False
         if (new == useful).all():
             break
@@ -161,33 +193,35 @@ def _trim(delta: np.ndarray, accepts: list[tuple[tuple[int, int], ...]], final: 
     useful[INITIAL] = True
     delta = np.where(useful[delta], delta, DEAD)
     delta[~useful] = DEAD
-    kept = [
-        tuple(pair for pair in pairs if useful[pair[1]]) if useful[q] else ()
-        for q, pairs in enumerate(accepts)
-    ]
-    return delta, kept, final
+    kept = [tuple(pair for pair in pairs if opens[pair[1]]) for pairs in accepts]
+    kept = [pairs if useful[q] else () for q, pairs in enumerate(kept)]
+    return delta, np.where(useful[gates], gates, DEAD), kept
 
 
-def _minimal(classes: np.ndarray, delta: np.ndarray, accepts, final: int) -> LexerGraph:
-    block = _bisimulation(delta, accepts, final)
-    order, number = _breadth_first(delta, accepts, block)
-    new_delta = number[block[delta[order]]]
-    new_accepts = tuple(
-        tuple(dict.fromkeys((terminal, int(number[block[boundary]])) for terminal, boundary in accepts[q]))
-        for q in order
-    )
-    return LexerGraph(classes, new_delta.astype(np.int32), new_accepts, _exits(new_delta, new_accepts))
+def _minimal(classes: np.ndarray, delta: np.ndarray, gates: np.ndarray, accepts, final: int) -> LexerGraph:
+    block = _bisimulation(delta, gates, accepts, final)
+    order, number = _breadth_first(delta, gates, accepts, block)
+    new_delta = number[block[delta[order]]].astype(np.int32)
+    rows = number[block[gates]]
+    gate_number = {(DEAD,) * gates.shape[1]: 0}
+    new_accepts = []
+    for q in order:
+        pairs = dict.fromkeys((terminal, tuple(rows[gate].tolist())) for terminal, gate in accepts[q])
+        new_accepts.append(tuple((t, gate_number.setdefault(row, len(gate_number))) for t, row in pairs))
+    new_gates = np.array(list(gate_number), np.int32)
+    return LexerGraph(classes, new_delta, new_gates, tuple(new_accepts), _exits(new_delta, new_accepts))
 
 
-def _bisimulation(delta: np.ndarray, accepts, final: int) -> np.ndarray:
-    """Blocks of states that read alike and whose accepted boundaries are alike."""
+def _bisimulation(delta: np.ndarray, gates: np.ndarray, accepts, final: int) -> np.ndarray:
+    """Blocks of states that read alike and whose gates lead to alike boundaries."""
     label = np.zeros(len(delta), np.int64)
     label[final], label[INITIAL] = 1, 2
     while True:
+        rows = [tuple(row) for row in label[gates].tolist()]
         signatures: dict[tuple, int] = {}
         ends = [
             signatures.setdefault(
-                (int(label[q]), *sorted({(t, int(label[b])) for t, b in pairs})), len(signatures)
+                (label[q], *sorted({(t, rows[gate]) for t, gate in pairs})), len(signatures)
             )
             for q, pairs in enumerate(accepts)
         ]
@@ -197,13 +231,14 @@ def _bisimulation(delta: np.ndarray, accepts, final: int) -> np.ndarray:
         label = new
 
 
-def _breadth_first(delta: np.ndarray, accepts, block: np.ndarray) -> tuple[list[int], np.ndarray]:
+def _breadth_first(delta: np.ndarray, gates: np.ndarray, accepts, block: np.ndarray):
     """A representative of each reachable block, dead first, then initial, and the number of each block."""
     number = np.full(int(block.max()) + 1, -1)
     order = [DEAD, INITIAL]
     number[block[DEAD]], number[block[INITIAL]] = DEAD, INITIAL
     for state in order:
-        for found in (*delta[state].tolist(), *(boundary for _, boundary in accepts[state])):
+        behind = [boundary for _, gate in accepts[state] for boundary in gates[gate].tolist()]
+        for found in (*delta[state].tolist(), *behind):
             if number[block[found]] < 0:
                 number[block[found]] = len(order)
                 order.append(found)

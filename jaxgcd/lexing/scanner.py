@@ -8,14 +8,14 @@ keywords' automata alongside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
-from jaxgcd.grammar import ScannerTerminal
 from jaxgcd.lexing.automaton import compile_pattern
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.minimise import refine
@@ -26,6 +26,21 @@ IGNORED = -1
 
 REJECTED = 0
 """Label of a lexeme that no rule of the grammar uses: the parser rejects it wherever it occurs."""
+
+
+@dataclass(frozen=True)
+class ScannerTerminal:
+    """One alternative of a scanner: a terminal's regex and what its lexemes are called.
+
+    `keywords` are `(terminal name, regex)` pairs in Lark's order: a lexeme of this terminal that one of them
+    matches as a whole is emitted as the first such keyword. `ignored` lexemes are dropped whatever they
+    would be called, as Lark decides that before it relabels.
+    """
+
+    name: str
+    pattern: str
+    ignored: bool
+    keywords: tuple[tuple[str, str], ...]
 
 
 class Match(NamedTuple):
@@ -59,45 +74,78 @@ class _Thread(NamedTuple):
     keywords: tuple[tuple[int, int], ...]  # (index, state) of the keywords that still fit
 
 
-def build_scanner(
-    formulas: Formulas, terminals: Sequence[ScannerTerminal], labels: dict[str, int], *, limit: int = 20_000
-) -> Scanner:
-    """Builds the scanner of an ordered list of terminals.
+def build_scanners(
+    formulas: Formulas,
+    scanners: Sequence[Sequence[ScannerTerminal]],
+    labels: dict[str, int],
+    *,
+    limit: int = 20_000,
+) -> list[Scanner]:
+    """Builds scanners, each from an ordered list of terminals, whose automata they share.
 
     Args:
         formulas: where automata are registered.
-        terminals: the alternatives in Lark's order.
+        scanners: the alternatives of each scanner, in Lark's order.
         labels: the parser's number of each terminal it knows.
-        limit: the most states.
+        limit: the most states of a scanner.
 
     Raises:
         UnsupportedRegexError: a terminal's regex is not regular or not supported.
         GrammarTooLarge: `limit` was exceeded.
     """
-    return _Builder(formulas, terminals, labels, limit).build()
+
+    @functools.cache
+    def compiled(pattern: str, name: str) -> int:
+        return compile_pattern(formulas, pattern, name)
+
+    return [_Builder(formulas, terminals, labels, compiled, limit).build() for terminals in scanners]
+
+
+def joint_classes(partitions: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """The coarsest classes of the 256 bytes that respect some partitions, and each class's first byte."""
+    alike = np.zeros(256, np.int64)  # where there is no partition at all
+    _, first, classes = np.unique(
+        np.stack([alike, *partitions]), axis=1, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    return np.argsort(order)[classes.ravel()], first[order].tolist()
 
 
 class _Builder:
     def __init__(
-        self, formulas: Formulas, terminals: Sequence[ScannerTerminal], labels: dict[str, int], limit: int
+        self,
+        formulas: Formulas,
+        terminals: Sequence[ScannerTerminal],
+        labels: dict[str, int],
+        compiled: Callable[[str, str], int],
+        limit: int,
     ):
         self._formulas = formulas
         self._terminals = terminals
         self._limit = limit
-        self._automata = [compile_pattern(formulas, t.pattern, t.name) for t in terminals]
-        self._keywords = [[compile_pattern(formulas, p, n) for n, p in t.keywords] for t in terminals]
+        self._automata = [compiled(t.pattern, t.name) for t in terminals]
+        self._keywords = [[compiled(p, n) for n, p in t.keywords] for t in terminals]
         self._labels = [IGNORED if t.ignored else labels.get(t.name, REJECTED) for t in terminals]
         self._keyword_labels = [[labels.get(name, REJECTED) for name, _ in t.keywords] for t in terminals]
-        # Conditions are formulas over any registered automaton, so byte classes must respect them all.
-        alike = np.zeros(256, np.uint8)  # where there is no terminal at all
-        stacked = np.stack([alike, *(automaton.classes for automaton in formulas.automata)])
-        _, first, classes = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        self._bytes = [int(b) for b in first[order]]
-        self.classes = np.argsort(order)[classes.ravel()].astype(np.uint8)
-        self._steps = [
-            automaton.trans[:, automaton.classes[self._bytes]].tolist() for automaton in formulas.automata
-        ]
+        used = self._used()
+        automata = [formulas.automata[i] for i in used]
+        classes, self._bytes = joint_classes([automaton.classes for automaton in automata])
+        self.classes = classes.astype(np.uint8)
+        self._steps = {
+            i: automaton.trans[:, automaton.classes[self._bytes]].tolist()
+            for i, automaton in zip(used, automata, strict=True)
+        }
+
+    def _used(self) -> list[int]:
+        """The automata that are read: the terminals', the keywords', and those that conditions watch."""
+        used = {*self._automata, *(keyword for keywords in self._keywords for keyword in keywords)}
+        todo = list(used)
+        while todo:
+            for formula in self._formulas.automata[todo.pop()].accept:
+                watched = {automaton for automaton, _ in self._formulas.atoms(formula)} - used
+                used |= watched
+                todo += watched
+        return sorted(used)
 
     def build(self) -> Scanner:
         start = tuple(

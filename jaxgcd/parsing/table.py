@@ -53,8 +53,8 @@ class ParseTable:
         return self.terminals.index(END)
 
 
-def parse_table_from_lark(parser: lark.Lark, start: str) -> ParseTable:
-    """Extracts the table of a `lark.Lark(parser="lalr")` object, states in breadth-first order."""
+def parse_table_from_lark(parser: lark.Lark, start: str) -> tuple[ParseTable, list]:
+    """Extracts the table of a `lark.Lark(parser="lalr")` object, and Lark's numbers of states 1, 2, ..."""
     table = parser.parser.parser._parse_table
     states, end_state = table.states, table.end_states[start]
     order = _breadth_first(states, table.start_states[start])
@@ -84,7 +84,7 @@ def parse_table_from_lark(parser: lark.Lark, start: str) -> ParseTable:
     action[number[end_state]][terminal_number[END]] = accept
     action.append({})
     goto.append({})
-    return ParseTable(
+    read = ParseTable(
         terminals,
         nonterminals,
         tuple(Rule(nonterminal_number[r.origin.name], len(r.expansion), _rule_text(r)) for r in rules),
@@ -92,6 +92,7 @@ def parse_table_from_lark(parser: lark.Lark, start: str) -> ParseTable:
         tuple(goto),
         accept,
     )
+    return read, order
 
 
 def _breadth_first(states, start) -> list:

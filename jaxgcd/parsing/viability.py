@@ -6,10 +6,12 @@ pre* of the accepting configurations of a pushdown system (Bouajjani, Esparza an
 the regularity) whose control is the boundary between two lexemes and whose stack is Lark's own resolved
 LALR(1) stack.
 
-A **boundary class** `b` stands for all lexer boundaries with the same future in terminals; `exits[b]` are the
-**columns** `(terminal, boundary class after it)` that some text can spell from there. What the machine can do
-below a state is a set of **items** "skip `k` states, reveal one, go to nonterminal `N` under the lookahead of
-column `c`". Sets of items are dictionaries `{(k, N): bit mask of columns}`, since most columns go together.
+A **boundary class** `b` stands for all lexer boundaries with the same future in terminals; `exits[b]` are
+the **columns** `(terminal, gate class)` that some text can spell from there, and a gate class gives the
+boundary class after the terminal, by the scanner of the parser state that it is shifted into. What the
+machine can do below a state is a set of **items** "skip `k` states, reveal one, go to nonterminal `N`
+under the lookahead of column `c`". Sets of items are dictionaries `{(k, N): bit mask of columns}`, since
+most columns go together.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jaxgcd.lexing.boundaries import NOWHERE, Boundaries
 from jaxgcd.parsing.machine import Machine, predecessors
 from jaxgcd.parsing.table import START_STATE
 
@@ -29,9 +32,7 @@ ACCEPTED = (-1, -1)
 
 
 class Item(NamedTuple):
-    """Skip states, reveal one, go to `nonterminal` under lookahead `terminal`; `then` is the boundary after
-    it.
-    """
+    """Skip states, reveal one, go to `nonterminal` under lookahead `terminal`; `then` is its gate class."""
 
     skip: int
     nonterminal: int
@@ -44,22 +45,27 @@ class Viability:
 
     Args:
         machine: the LALR machine.
-        exits: `exits[b]`, the `(terminal, boundary class)` pairs of each boundary class.
-        limit: the most stack cases to look at; beyond it `complete` is False and every verdict is `ALIVE`.
+        boundaries: the boundary classes of the lexer.
+        scanner_of: the scanner of each parser state.
+        limit: the most stack cases to look at; beyond it `complete` is False and every verdict is
+            `ALIVE`.
     """
 
-    def __init__(self, machine: Machine, exits: Sequence[frozenset[tuple[int, int]]], *, limit: int = 50_000):
-        table = machine.table
-        self.columns = sorted(set().union(*exits))
-        self._table = table
-        self._exits = [self._mask(pairs) for pairs in exits]
+    def __init__(
+        self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int], *, limit: int = 50_000
+    ):
+        self.columns = sorted(set().union(*boundaries.exits))
+        self._table = machine.table
+        self._boundaries = boundaries
+        self._scanner_of = scanner_of
+        self._exits = [self._mask(pairs) for pairs in boundaries.exits]
         self._reduces, self._shifts = self._split_actions()
         self._lifted: dict[tuple[int, int, int], Items] = {}
         self._users: dict[tuple[int, int, int], set[tuple[int, int, int]]] = {}
         self._saturate()
-        shifted = {START_STATE} | {target for shifts in self._shifts for target, _, _ in shifts}
+        self._at = self._met_boundaries()
         self._below: dict[tuple[int, int], Items] = {
-            (state, b): self._outcomes(state, b, None) for state in sorted(shifted) for b in range(len(exits))
+            (state, b): self._outcomes(state, b, None) for state, met in self._at.items() for b in met
         }
         self._verdicts: dict[tuple[int, int], int] = {}
         self._viable: dict[int, int] = {}
@@ -94,10 +100,6 @@ class Viability:
             found += [Item(skip, nonterminal, *self.columns[i]) for i in _bits(mask)]
         return frozenset(found)
 
-    def mixed(self) -> list[tuple[int, int]]:
-        """All `(top, boundary class)` pairs whose verdict depends on the stack below."""
-        return sorted(pair for pair, verdict in self._verdicts.items() if verdict == MIXED)
-
     def _mask(self, pairs) -> int:
         return sum(1 << i for i, column in enumerate(self.columns) if column in pairs)
 
@@ -110,16 +112,27 @@ class Viability:
         for actions in self._table.action:
             by_rule: dict[int, int] = {}
             by_target: dict[tuple[int, int], int] = {}
-            for i, (terminal, after) in enumerate(self.columns):
+            for i, (terminal, gate) in enumerate(self.columns):
                 action = actions.get(terminal, 0)
                 if action > 0:
-                    by_target[action, after] = by_target.get((action, after), 0) | 1 << i
+                    after = self._boundaries.gates[gate][self._scanner_of[action]]
+                    if after != NOWHERE:
+                        by_target[action, after] = by_target.get((action, after), 0) | 1 << i
                 elif action < 0:
                     by_rule[-action - 1] = by_rule.get(-action - 1, 0) | 1 << i
             rules = self._table.rules
             reduces.append([(rules[r].size, rules[r].origin, mask) for r, mask in by_rule.items()])
             shifts.append([(*target, mask) for target, mask in by_target.items()])
         return reduces, shifts
+
+    def _met_boundaries(self) -> dict[int, list[int]]:
+        """For each state that is shifted, and the start, the boundary classes that it can be met at."""
+        met = {START_STATE: {self._boundaries.initial}}
+        for shifts in self._shifts:
+            for target, after, _ in shifts:
+                met.setdefault(target, set()).add(after)
+        skips = self._boundaries.skips
+        return {state: sorted(found.union(*(skips[b] for b in found))) for state, found in met.items()}
 
     # The saturation. The unknowns are `_lifted[s, u, b]`: the items below `s` once `u` was shifted on top of
     # it at boundary class `b`. They only grow, so a work list reaches the least solution.
@@ -232,8 +245,8 @@ class Viability:
         while todo:
             state = todo.pop()
             items = self._lift(state, asked[state], None)
-            for boundary in range(len(self._exits)):
-                _add(items, self._below.get((state, boundary), {}))
+            for boundary in self._at.get(state, ()):
+                _add(items, self._below[state, boundary])
             for lower in below_of[state]:
                 before = dict(asked[lower])
                 _add(asked[lower], items)
@@ -243,11 +256,11 @@ class Viability:
 
     def _judge(self, state: int, below: Items) -> bool:
         """Notes the verdicts about `state` shifted where `below` holds; is that stack viable?"""
-        alive = [_meets(self._below[state, b], below) for b in range(len(self._exits))]
-        for boundary, found in enumerate(alive):
+        alive = {b: _meets(self._below[state, b], below) for b in self._at[state]}
+        for boundary, found in alive.items():
             _note(self._verdicts, (state, boundary), found)
-        _note(self._viable, state, any(alive))
-        return any(alive)
+        _note(self._viable, state, any(alive.values()))
+        return any(alive.values())
 
     def _holding(self, state: int, below: Items) -> Items:
         holding = {(skip + 1, nonterminal): mask for (skip, nonterminal), mask in below.items()}

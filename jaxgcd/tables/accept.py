@@ -8,7 +8,7 @@ reveal one, go to a nonterminal under a lookahead, then go on with a suffix clas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jaxgcd.parsing.machine import Known, Machine, Pop
@@ -17,7 +17,7 @@ from jaxgcd.tables.spanner import SuffixClasses
 
 
 class Pending(NamedTuple):
-    """Skip states, reveal one, go to `nonterminal`, shift `terminal`, then continue with class `rest`.
+    """Skip states, reveal one, go to `nonterminal`, shift `terminal`, then continue with fan `rest`.
 
     `sure`: every stack passed through so far can be completed, given that the first one could.
     """
@@ -46,10 +46,13 @@ class Acceptance:
     stack, the conditions behind the verdicts are used instead, which hold of any stack.
     """
 
-    def __init__(self, machine: Machine, viability: Viability, classes: SuffixClasses):
+    def __init__(
+        self, machine: Machine, viability: Viability, classes: SuffixClasses, scanner_of: Sequence[int]
+    ):
         self._machine = machine
         self._viability = viability
         self._classes = classes
+        self._scanner_of = scanner_of
         self._outcomes: dict[tuple[int, Known, bool], Outcome] = {}
         self._revealed: dict[tuple[Waiting, int], Outcome] = {}
 
@@ -59,6 +62,10 @@ class Acceptance:
         if key not in self._outcomes:
             self._outcomes[key] = self._run(*key)
         return self._outcomes[key]
+
+    def after(self, fan: int, state: int) -> int:
+        """The suffix class that goes on after a terminal was shifted into `state`."""
+        return self._classes.of_fan(fan, self._scanner_of[state])
 
     def reveal(self, waiting: Waiting, state: int) -> Outcome:
         """What becomes of something that waits when the next state down the stack is `state`."""
@@ -90,7 +97,8 @@ class Acceptance:
         if isinstance(fed, Pop):
             return frozenset({Pending(fed.skip, fed.nonterminal, terminal, rest, sure)})
         viable = self._viability.viable(fed[-1])
-        return REJECTED if viable == DEAD else self.outcome(rest, fed, sure and viable == ALIVE)
+        suffix_class = self.after(rest, fed[-1])
+        return REJECTED if viable == DEAD else self.outcome(suffix_class, fed, sure and viable == ALIVE)
 
     def _completable(self, boundary: int, known: Known, sure: bool) -> Outcome:
         """Whether a stack can be completed from a boundary class (see `jaxgcd.parsing.viability`)."""

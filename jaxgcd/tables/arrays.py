@@ -29,7 +29,19 @@ def _static() -> Any:
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=[
-        *("symbol_class", "delta", "emit_terminal", "emit_boundary", "can_emit", "takes", "action", "goto"),
+        *(
+            "symbol_class",
+            "delta",
+            "emit_terminal",
+            "emit_gate",
+            "gate_state",
+            "gate_reads",
+            "scanner",
+            "can_emit",
+            "takes",
+            "action",
+            "goto",
+        ),
         *("rule_size", "rule_origin", "end", "slot_terminal", "slot_base", "column", "entry", "edge_row"),
         *("edge_node", "node_skip", "node_edge", "row_pages", "pages", "eos_words", "token_offset"),
         *("token_symbol", "dependents", "host"),
@@ -55,8 +67,14 @@ class Tables:
     """The next lexer state within the same lexeme; 0 is dead, 1 the initial state."""
     emit_terminal: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits")
     """Terminals of the lexemes that may end here; 0 for one that is ignored."""
-    emit_boundary: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits")
-    """The lexer state before the next lexeme; 0 where there is no such lexeme."""
+    emit_gate: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits")
+    """The gate behind such a lexeme; 0 where there is none."""
+    gate_state: Int32[Array, "gates scanners"] = _sized("gates", "scanners")
+    """The lexer state behind a gate, by the scanner that reads on."""
+    gate_reads: Int32[Array, "gates symbol_classes"] = _sized("gates", "symbol_classes")
+    """1 where some scanner reads a symbol behind a gate."""
+    scanner: Int32[Array, " parser_states"] = _sized("parser_states")
+    """The scanner that reads on with a parser state on top of the stack."""
     can_emit: UInt32[Array, "lexer_states terminal_words"] = _sized("lexer_states", "terminal_words")
     """Terminals (bits; bit 0 an ignored one) with which the current lexeme can end."""
     takes: UInt32[Array, "parser_states terminal_words"] = _sized("parser_states", "terminal_words")

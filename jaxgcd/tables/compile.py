@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import lark
 
 from jaxgcd.errors import GrammarError, InexactGrammarError, InexactGrammarWarning
 from jaxgcd.grammar import load_grammar
-from jaxgcd.lexing.boundaries import boundary_classes
+from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
 from jaxgcd.lexing.formula import Formulas
 from jaxgcd.lexing.graph import build_graph
-from jaxgcd.lexing.runs import max_runs
-from jaxgcd.lexing.scanner import build_scanner
+from jaxgcd.lexing.runs import Context, max_runs
+from jaxgcd.lexing.scanner import build_scanners
 from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
 from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD, Viability
@@ -63,7 +63,7 @@ def compile_grammar(
     vocabulary: Vocabulary,
     *,
     start: str = "start",
-    lexer: str = "basic",
+    lexer: str = "contextual",
     check: str = "device",
     exact: bool = False,
     max_depth: int = 64,
@@ -74,7 +74,7 @@ def compile_grammar(
         grammar: the text of a Lark grammar, or a `lark.Lark(..., parser="lalr", lexer=lexer)` object.
         vocabulary: the tokens.
         start: the start rule.
-        lexer: `"basic"`, as in `lark.Lark(lexer="basic")`.
+        lexer: `"contextual"`, Lark's default, or `"basic"`. The language depends on it.
         check: where token sequences that depend on the whole parser stack are checked: `"device"`, inside the
         jitted
             step, or `"host"`, by one callback per step to the reference machine.
@@ -128,24 +128,26 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
     with _stage(seconds, "lark"):
         loaded = load_grammar(grammar, start=start, lexer=lexer)
     table = loaded.table
+    after = _contexts(table, loaded.scanner_of)
     with _stage(seconds, "lexer"):
         formulas = Formulas()
         labels = {name: number for number, name in enumerate(table.terminals) if name}
-        scanner = build_scanner(formulas, loaded.scanner, labels)
-        graph = build_graph(formulas, scanner, table.end, vocabulary.all_bytes)
+        scanners = build_scanners(formulas, loaded.scanners, labels)
+        next_scanners = [frozenset(context.scanner for context in contexts) for contexts in after]
+        first = loaded.scanner_of[START_STATE]
+        graph = build_graph(formulas, scanners, first, next_scanners, table.end, vocabulary.all_bytes)
         boundaries = boundary_classes(graph)
     with _stage(seconds, "viability"):
         machine = Machine(table)
         slack = step_slack(machine, sorted({t for exits in boundaries.exits for t, _ in exits}))
-        viability = Viability(machine, boundaries.exits)
+        viability = Viability(machine, boundaries, loaded.scanner_of)
         if viability.verdict(START_STATE, boundaries.initial) == DEAD:
-            raise GrammarError(_empty_language(loaded.scanner, table, boundaries))
-        may_follow = _may_follow(table)
-        runs = max_runs(graph, may_follow)
+            raise GrammarError(_empty_language(table, boundaries))
+        runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after)
     with _stage(seconds, "spanner"):
-        spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
+        spanner = build_spanner(graph, boundaries, vocabulary, [_takes(contexts) for contexts in after])
     with _stage(seconds, "walk"):
-        acceptance = Acceptance(machine, viability, spanner.classes)
+        acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of)
         walk = Walk(acceptance, predecessors(table))
         slots = Slots(graph, spanner, walk, vocabulary.size)
     return (
@@ -174,15 +176,26 @@ def _stage(seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = time.perf_counter() - begin
 
 
-def _may_follow(table: ParseTable) -> list[frozenset[int]]:
-    """For each terminal those that a state which it is shifted into has an action for; index 0, the start."""
-    following = [frozenset(table.action[START_STATE])]
-    for targets in shift_targets(table)[1:]:
-        following.append(frozenset(t for state in targets for t in table.action[state]))
-    return following
+def _context(table: ParseTable, scanner_of: Sequence[int], state: int) -> Context:
+    return Context(scanner_of[state], frozenset(table.action[state]))
 
 
-def _empty_language(scanner, table: ParseTable, boundaries) -> str:
+def _contexts(table: ParseTable, scanner_of: Sequence[int]) -> list[frozenset[Context]]:
+    """For each terminal the contexts that shifting it may lead to."""
+    return [
+        frozenset(_context(table, scanner_of, state) for state in targets) for targets in shift_targets(table)
+    ]
+
+
+def _takes(contexts: frozenset[Context]) -> dict[int, frozenset[int]]:
+    """For each scanner the terminals that a parser state with it takes, among some contexts."""
+    takes: dict[int, frozenset[int]] = {}
+    for scanner, terminals in contexts:
+        takes[scanner] = takes.get(scanner, frozenset()) | terminals
+    return takes
+
+
+def _empty_language(table: ParseTable, boundaries: Boundaries) -> str:
     emitted = {t for exits in boundaries.exits for t, _ in exits}
     used = {t for actions in table.action for t in actions}
     never = sorted(table.terminals[t] for t in used - emitted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,12 +14,10 @@ from jaxgcd.lexing.graph import END_OF_TEXT, LexerGraph
 from jaxgcd.parsing.machine import Machine
 from jaxgcd.parsing.viability import Viability
 from jaxgcd.tables.accept import Acceptance
+from jaxgcd.tables.slots import NO_TERMINAL, Slots
 from jaxgcd.tables.spanner import Spanner
 from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from jaxgcd.tables.slots import Slots
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,10 @@ class Compiled:
         self._check_parser_state(parser_state)
         return self._tokens(lexer_state, lambda c: bool(self.acceptance.outcome(c, (parser_state,))))
 
-    def dependents(self, group: int, top: int) -> tuple[int, ...]:
-        """The suffix classes of a group that depend on the stack below `top`."""
-        return tuple(c for c in self.walk.hashes[group] if self.acceptance.outcome(c, (top,)))
+    def dependents(self, terminal: int, group: int, top: int) -> list[int]:
+        """The members of a slot's group that depend on the stack below `top`."""
+        outcomes = self.walk.outcomes(group, top, terminal != NO_TERMINAL)
+        return [member for member, outcome in outcomes.items() if outcome]
 
     def used_bytes(self) -> set[int]:
         """Bytes that some transition of the lexer reads."""
@@ -79,6 +77,7 @@ class Compiled:
             "boundary classes": len(self.boundaries.exits),
             "suffixes": len(self.vocabulary.strings.first) - 1,
             "suffix classes": len(self.spanner.classes) - 1,
+            "scanners": len(self.grammar.scanners),
             "runs": self.runs,
             "walk nodes": len(self.walk.nodes) - 1,
             "walk edges": sum(len(node.edges) for node in self.walk.nodes),
@@ -106,6 +105,7 @@ class Compiled:
         rest = follow.get(sequence[0])
         if rest is None:
             return False
+        after = [suffix_class for _, suffix_class in self.spanner.classes.fans[rest]]
         if len(sequence) > 1:
-            return self._produces(rest, sequence[1:])
-        return bool(self.spanner.classes.members[rest].open)
+            return any(self._produces(suffix_class, sequence[1:]) for suffix_class in after)
+        return any(self.spanner.classes.members[suffix_class].open for suffix_class in after)

@@ -58,18 +58,22 @@ class HostMachine:
         terminal, group = self._compiled.slots.of_state[lexer_state][slot]
         after = states if terminal == NO_TERMINAL else step(self._table, states, terminal)
         words = np.zeros(self._compiled.vocabulary.words, np.uint32)
-        for suffix_class in self._compiled.dependents(group, top):
+        for member in self._compiled.dependents(terminal, group, top):
             self.shipped += 1
+            suffix_class = member if terminal == NO_TERMINAL else self._compiled.acceptance.after(member, top)
             if after is not None and self._takes(suffix_class, after):
-                words |= self._class_words(group, suffix_class)
+                words |= self._member_words(group, member)
         return words
 
     def _takes(self, suffix_class: int, states: tuple[int, ...]) -> bool:
         follow, open_ = self._compiled.spanner.classes.members[suffix_class]
         if any(self._completable(boundary, states) for boundary in open_):
             return True
-        after = ((step(self._table, states, terminal), rest) for terminal, rest in follow)
-        return any(self._takes(rest, stepped) for stepped, rest in after if stepped is not None)
+        for terminal, fan in follow:
+            after = step(self._table, states, terminal)
+            if after is not None and self._takes(self._compiled.acceptance.after(fan, after[-1]), after):
+                return True
+        return False
 
     def _completable(self, boundary: int, states: tuple[int, ...]) -> bool:
         """Whether a stack can be completed, from the conditions that hold of any stack."""
@@ -78,10 +82,10 @@ class HostMachine:
         viability = self._compiled.viability
         return below(viability.waiting(states[-1], boundary), states[:-1], viability.reveal) is None
 
-    def _class_words(self, group: int, suffix_class: int) -> np.ndarray:
-        key = (group, suffix_class)
+    def _member_words(self, group: int, member: int) -> np.ndarray:
+        key = (group, member)
         if key not in self._words:
-            tokens = self._compiled.slots.token_classes(group) == suffix_class
+            tokens = self._compiled.slots.token_classes(group) == member
             self._words[key] = pack_bits(tokens, self._compiled.vocabulary.words)
         return self._words[key]
 

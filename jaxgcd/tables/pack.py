@@ -52,18 +52,21 @@ def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
     graph = compiled.graph
     emits = max(1, *(len(pairs) for pairs in graph.accepts))
     terminal = np.zeros((graph.n_states, emits), np.int32)
-    boundary = np.zeros((graph.n_states, emits), np.int32)
+    gates = np.zeros((graph.n_states, emits), np.int32)
     can_emit = np.zeros((graph.n_states, len(compiled.machine.table.terminals)), bool)
     for state, pairs in enumerate(graph.accepts):
-        for i, (label, after) in enumerate(pairs):
+        for i, (label, gate) in enumerate(pairs):
             terminal[state, i] = NO_TERMINAL if label == IGNORED else label
-            boundary[state, i] = after
+            gates[state, i] = gate
         can_emit[state, [IGNORED_BIT if t == IGNORED else t for t, _ in graph.exits[state]]] = True
     return {
         "symbol_class": graph.classes,
         "delta": graph.delta,
         "emit_terminal": terminal,
-        "emit_boundary": boundary,
+        "emit_gate": gates,
+        "gate_state": graph.gates,
+        "gate_reads": (graph.delta[graph.gates] != 0).any(axis=1).astype(np.int32),
+        "scanner": np.array(compiled.grammar.scanner_of, np.int32),
         "can_emit": pack_bits(can_emit, -(-can_emit.shape[1] // 32)),
     }
 
@@ -117,9 +120,8 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
             continue
         base[slot] = len(entry)
         for top in running if slot.terminal == NO_TERMINAL else targets[slot.terminal]:
-            edge = compiled.walk.entry(slot.group, top)
-            entry.append(edges(edge))
-            dependents.append(len(compiled.dependents(slot.group, top)))
+            entry.append(edges(compiled.walk.entry(slot.group, top, slot.terminal != NO_TERMINAL)))
+            dependents.append(len(compiled.dependents(slot.terminal, slot.group, top)))
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
     slot_base = np.zeros((compiled.graph.n_states, width), np.int32)

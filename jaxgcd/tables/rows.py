@@ -34,7 +34,7 @@ def build_rows(
 
     Args:
         recipes: row 0 is empty.
-        token_classes: the suffix class of every token in a group.
+        token_classes: the suffix class or fan of every token in a group.
         words: words in a row.
 
     Returns:
@@ -52,7 +52,7 @@ def build_rows(
         classes = token_classes(group)
         for row in rows:
             chosen = np.zeros(int(classes.max()) + 1, bool)
-            chosen[[c for c in recipes[row].classes]] = True
+            chosen[list(recipes[row].members)] = True
             packed = pack_bits(chosen[classes], per_row * per_page).reshape(per_row, per_page)
             row_pages[row] = [number.setdefault(page.tobytes(), len(number)) for page in packed]
     pages = np.frombuffer(b"".join(number), np.uint32).reshape(len(number), per_page)

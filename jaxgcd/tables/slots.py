@@ -5,8 +5,8 @@ terminal is stepped on the real stack, and the tokens that complete it are then 
 that this leads to on top. What is left (tokens that go on after an ignored lexeme, and all tokens of a state
 with many terminals) shares one slot without a terminal, checked on the stack as it is.
 
-A slot's tokens form a **group**, by the suffix class of what comes after the terminal; states whose slots
-have the same tokens share groups.
+A slot's tokens form a **group**, by the fan of what comes after the terminal, or by suffix class; states
+whose slots have the same tokens share groups.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Slots:
         return self._numbers[key]
 
     def token_classes(self, group: int) -> np.ndarray:
-        """The suffix class of every token in a group, `NOTHING` for others, `int32[size]`."""
+        """The suffix class or fan of every token in a group, `NOTHING` for others, `int32[size]`."""
         state, terminal, own = self.sources[group]
         classes = self._spanner.of_state(state, self._size)
         projected = np.zeros(int(classes.max()) + 1, np.int32)
@@ -84,7 +84,7 @@ class Slots:
 
 
 def project(classes: SuffixClasses, suffix_class: int, terminal: int, own: frozenset[int]) -> int:
-    """What follows `terminal` in a class; for `NO_TERMINAL`, the class without the terminals in `own`."""
+    """The fan that follows `terminal` in a class; for `NO_TERMINAL`, the class without those in `own`."""
     follow, open_ = classes.members[suffix_class]
     if terminal == NO_TERMINAL:
         return classes.intern({t: c for t, c in follow if t not in own}, open_)

@@ -11,7 +11,7 @@ ones, so all suffixes shared between tokens and between states are looked at onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,10 +27,14 @@ NOTHING = 0
 """The class of what no text can be made of."""
 
 
+Fan = tuple[tuple[int, int], ...]
+"""`(scanner, suffix class)` pairs: what comes after a terminal, by the scanner that reads on."""
+
+
 class SuffixClass(NamedTuple):
     """What a piece of text may turn into, as far as a parser can see.
 
-    `follow`: pairs `(terminal, class of what comes after it)`, one for each first terminal. `open`: the
+    `follow`: pairs `(terminal, fan of what comes after it)`, one for each first terminal. `open`: the
     boundary classes at which the text may end having emitted nothing more.
     """
 
@@ -39,27 +43,42 @@ class SuffixClass(NamedTuple):
 
 
 class SuffixClasses:
-    """Interned suffix classes, closed under union and under "terminal, then class"."""
+    """Interned suffix classes and fans, closed under union and under "terminal, then class"."""
 
-    def __init__(self, may_follow: Sequence[frozenset[int]]):
-        """`may_follow[t]`: the terminals that some parser state takes right after terminal `t`."""
+    def __init__(self, may_follow: Sequence[Mapping[int, frozenset[int]]]):
+        """`may_follow[t][s]`: the terminals that a parser state with scanner `s` takes right after `t`."""
         self._may_follow = may_follow
         self.members: list[SuffixClass] = []
+        self.fans: list[Fan] = []
         self._number: dict[SuffixClass, int] = {}
+        self._fan_number: dict[Fan, int] = {}
         self._unions: dict[tuple[int, int], int] = {}
-        self._after: dict[tuple[int, int], int] = {}
+        self._after: dict[tuple[int, int, int], int] = {}
+        self.fan({})
         self.intern({}, frozenset())
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def intern(self, follow: dict[int, int], open_: frozenset[int]) -> int:
+    def intern(self, follow: Mapping[int, int], open_: frozenset[int]) -> int:
         """The number of a class; terminals followed by nothing are left out."""
-        found = SuffixClass(tuple(sorted((t, c) for t, c in follow.items() if c != NOTHING)), open_)
+        found = SuffixClass(tuple(sorted((t, fan) for t, fan in follow.items() if fan != NOTHING)), open_)
         number = self._number.setdefault(found, len(self.members))
         if number == len(self.members):
             self.members.append(found)
         return number
+
+    def fan(self, classes: Mapping[int, int]) -> int:
+        """The number of a fan; scanners with nothing are left out."""
+        found = tuple(sorted((s, c) for s, c in classes.items() if c != NOTHING))
+        number = self._fan_number.setdefault(found, len(self.fans))
+        if number == len(self.fans):
+            self.fans.append(found)
+        return number
+
+    def of_fan(self, fan: int, scanner: int) -> int:
+        """The class that a fan has for one scanner."""
+        return next((c for s, c in self.fans[fan] if s == scanner), NOTHING)
 
     def union(self, first: int, second: int) -> int:
         """The class of either."""
@@ -69,29 +88,46 @@ class SuffixClasses:
         if key not in self._unions:
             one, other = self.members[first], self.members[second]
             follow = dict(one.follow)
-            for terminal, after in other.follow:
-                follow[terminal] = self.union(follow.get(terminal, NOTHING), after)
+            for terminal, fan in other.follow:
+                follow[terminal] = self._fan_union(follow.get(terminal, NOTHING), fan)
             self._unions[key] = self.intern(follow, one.open | other.open)
         return self._unions[key]
 
-    def after(self, terminal: int, rest: int) -> int:
-        """The class "`terminal`, then `rest`", without what can never follow `terminal`."""
+    def _fan_union(self, first: int, second: int) -> int:
+        if NOTHING in (first, second):
+            return first or second
+        classes = dict(self.fans[first])
+        for scanner, suffix_class in self.fans[second]:
+            classes[scanner] = self.union(classes.get(scanner, NOTHING), suffix_class)
+        return self.fan(classes)
+
+    def after(self, terminal: int, scanners: frozenset[int], rest: int) -> int:
+        """The class "`terminal`, then `rest` by these scanners", without what can never follow there."""
         if terminal == IGNORED or rest == NOTHING:
             return rest
-        key = (terminal, rest)
+        fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
+        return self.intern({terminal: fan}, frozenset())
+
+    def _kept(self, terminal: int, scanner: int, rest: int) -> int:
+        key = (terminal, scanner, rest)
         if key not in self._after:
             follow, open_ = self.members[rest]
-            kept = self.intern({t: c for t, c in follow if t in self._may_follow[terminal]}, open_)
-            self._after[key] = self.intern({terminal: kept}, frozenset())
+            takes = self._may_follow[terminal].get(scanner, frozenset())
+            self._after[key] = self.intern({t: fan for t, fan in follow if t in takes}, open_)
         return self._after[key]
 
-    def ending(self, exits: frozenset[tuple[int, int]], boundaries: Boundaries) -> int:
+    def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, boundaries: Boundaries) -> int:
         """The class of a text that ends inside a lexeme with these exits."""
-        found = self.intern({}, frozenset(boundaries.of[b] for t, b in exits if t == IGNORED))
-        for terminal, boundary in sorted(exits):
-            if terminal != IGNORED:
-                then = self.intern({}, frozenset({boundaries.of[boundary]}))
-                found = self.union(found, self.intern({terminal: then}, frozenset()))
+        found = NOTHING
+        for terminal, gate in sorted(exits):
+            fan: dict[int, int] = {}
+            for scanner, boundary in enumerate(graph.gates[gate].tolist()):
+                if boundary != DEAD:
+                    fan[scanner] = self.intern({}, frozenset({boundaries.of[boundary]}))
+            if terminal == IGNORED:  # all scanners have the same boundary
+                found = self.union(found, fan[0])
+            else:
+                found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
         return found
 
 
@@ -144,7 +180,10 @@ class Spanner:
 
 
 def build_spanner(
-    graph: LexerGraph, boundaries: Boundaries, vocabulary: Vocabulary, may_follow: Sequence[frozenset[int]]
+    graph: LexerGraph,
+    boundaries: Boundaries,
+    vocabulary: Vocabulary,
+    may_follow: Sequence[Mapping[int, frozenset[int]]],
 ) -> Spanner:
     """Computes the suffix class of every token from every lexer state.
 
@@ -152,119 +191,150 @@ def build_spanner(
         graph: the lexer.
         boundaries: its boundary classes.
         vocabulary: the tokens; their suffixes are shared by all grammars.
-        may_follow: for each terminal those that some parser state takes right after it.
+        may_follow: for each terminal and scanner the terminals that some parser state takes right after it.
     """
     return _Builder(graph, boundaries, vocabulary, may_follow).build()
 
 
 class _Builder:
+    """Works on pairs of a lexer state and a string that is still to be read, as `state * width + string`.
+
+    A **reading** of a symbol in a state is what happens there: a list of alternatives, each a label (the
+    terminal emitted on the way and the scanners that go on, or nothing) and the state behind the symbol.
+    """
+
     def __init__(self, graph, boundaries, vocabulary, may_follow):
+        self._graph = graph
         self._strings = vocabulary.strings
         self._symbol = graph.classes[self._strings.first]
-        self._delta = graph.delta
-        self._accepts = graph.accepts
         self.classes = SuffixClasses(may_follow)
-        self._ending = np.array([self.classes.ending(exits, boundaries) for exits in graph.exits], np.int32)
-        self._accepting = np.array([bool(pairs) for pairs in graph.accepts])
+        self._ending = np.array(
+            [self.classes.ending(exits, graph, boundaries) for exits in graph.exits], np.int32
+        )
         self._width = len(self._strings.first)
-        self._keys: list[np.ndarray] = []  # for each string length the sorted (state, string) pairs
+        self._labels: list[tuple[int, frozenset[int]]] = [(IGNORED, frozenset())]
+        self._variant, self._readings = self._read_all()
+        self._base, self._targets, self._label_of = self._flat_readings()
+        self._keys: list[np.ndarray] = []  # for each string length the sorted pairs
         self._values: list[np.ndarray] = []  # and their suffix classes
 
     def build(self) -> Spanner:
         tokens = self._tokens_by_symbol()
-        variant, readings = self._variants()
-        needed = [
-            (state, self._strings.rest[self._strings.token_string[ids]])
-            for symbol, ids in enumerate(tokens)
-            for state in sorted({target for reading in readings[symbol] for _, target in reading} - {DEAD})
-        ]
-        self._collect(needed)
+        self._collect(tokens)
         self._evaluate()
         random = splitmix(len(self._strings.token_string))
-        blocks = [self._blocks(ids, readings[symbol], random[ids]) for symbol, ids in enumerate(tokens)]
-        return Spanner(self.classes, tokens, variant, blocks)
+        blocks = [self._blocks(ids, self._readings[symbol], random[ids]) for symbol, ids in enumerate(tokens)]
+        return Spanner(self.classes, tokens, self._variant, blocks)
 
     def _tokens_by_symbol(self) -> list[np.ndarray]:
         strings = self._strings.token_string
         usable = np.flatnonzero(strings)
         symbols = self._symbol[strings[usable]]
-        return [usable[symbols == symbol] for symbol in range(self._delta.shape[1])]
+        return [usable[symbols == symbol] for symbol in range(self._graph.delta.shape[1])]
 
-    def _variants(self):
-        """The distinct ways in which the states read each symbol: `(emitted terminal or None, next state)`
-        pairs.
-        """
-        variant = np.zeros(self._delta.shape, np.int32)
-        readings: list[list[tuple]] = []
-        for symbol in range(self._delta.shape[1]):
+    def _read_all(self):
+        """The distinct readings of each symbol, and which of them each state has."""
+        delta, gates = self._graph.delta, self._graph.gates
+        variant = np.zeros(delta.shape, np.int32)
+        readings: list[list[tuple[tuple[int, int], ...]]] = []
+        label_number = {self._labels[0]: 0}
+        for symbol in range(delta.shape[1]):
+            behind = delta[gates, symbol].tolist()
             number: dict[tuple, int] = {}
-            for state in range(len(self._delta)):
-                reading = [(None, int(self._delta[state, symbol]))]
-                reading += [(t, int(self._delta[b, symbol])) for t, b in self._accepts[state]]
-                key = tuple(pair for pair in reading if pair[1] != DEAD)
-                variant[state, symbol] = number.setdefault(key, len(number))
+            for state, pairs in enumerate(self._graph.accepts):
+                found = [(0, int(delta[state, symbol]))] if delta[state, symbol] != DEAD else []
+                for terminal, gate in pairs:
+                    found += self._alternatives(terminal, behind[gate], label_number)
+                variant[state, symbol] = number.setdefault(tuple(found), len(number))
             readings.append(list(number))
+        self._labels = list(label_number)
         return variant, readings
 
-    def _collect(self, needed: list[tuple[int, np.ndarray]]) -> None:
-        """Finds all (state, string) pairs that matter, from long strings to short ones."""
-        pairs = [state * self._width + np.unique(strings).astype(np.int64) for state, strings in needed]
-        keys = np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
+    def _alternatives(self, terminal: int, row: list[int], label_number: dict) -> list[tuple[int, int]]:
+        """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol."""
+        if terminal == IGNORED:
+            return [(0, row[0])] if row[0] != DEAD else []
+        scanners: dict[int, list[int]] = {}
+        for scanner, target in enumerate(row):
+            if target != DEAD:
+                scanners.setdefault(target, []).append(scanner)
+        return [
+            (label_number.setdefault((terminal, frozenset(found)), len(label_number)), target)
+            for target, found in scanners.items()
+        ]
+
+    def _flat_readings(self):
+        """All readings in rows, those of symbol `s` from `base[s]` on; DEAD in unused alternatives."""
+        base = np.cumsum([0, *(len(found) for found in self._readings)])
+        most = max((len(reading) for found in self._readings for reading in found), default=0)
+        targets = np.zeros((base[-1], most), np.int64)
+        labels = np.zeros((base[-1], most), np.int64)
+        for row, reading in enumerate(reading for found in self._readings for reading in found):
+            for i, (label, target) in enumerate(reading):
+                targets[row, i], labels[row, i] = target, label
+        return base[:-1], targets, labels
+
+    def _collect(self, tokens: list[np.ndarray]) -> None:
+        """Finds all pairs that matter, from long strings to short ones."""
+        pairs = [np.zeros(0, np.int64)]
+        for symbol, ids in enumerate(tokens):
+            rests = np.unique(self._strings.rest[self._strings.token_string[ids]]).astype(np.int64)
+            for state in sorted({target for reading in self._readings[symbol] for _, target in reading}):
+                pairs.append(state * self._width + rests)
+        keys = np.unique(np.concatenate(pairs))
         length = self._strings.length[keys % self._width]
         waiting = [keys[length == n] for n in range(int(self._strings.length.max()) + 1)]
-        self._keys = [np.zeros(0, np.int64)] * len(waiting)
+        self._keys = list(waiting)
         for n in range(len(waiting) - 1, 0, -1):
-            self._keys[n] = waiting[n]
-            states, strings = np.divmod(waiting[n], self._width)
-            after = [self._after(states, strings)]
-            for accepting, boundary in self._boundary_rows(states):
-                after.append(self._after(boundary, strings[accepting]))
-            children = np.concatenate(after)
-            waiting[n - 1] = np.unique(np.concatenate([waiting[n - 1], children[children >= self._width]]))
-        self._keys[0] = waiting[0]
+            _, children = self._after(self._keys[n])
+            self._keys[n - 1] = np.unique(np.concatenate([waiting[n - 1], children[children > 0]]))
 
-    def _after(self, states: np.ndarray, strings: np.ndarray) -> np.ndarray:
-        """The pairs after one more symbol; below `width` where the state is dead."""
-        targets = self._delta[states, self._symbol[strings]].astype(np.int64)
-        return np.where(targets == DEAD, 0, targets * self._width + self._strings.rest[strings])
-
-    def _boundary_rows(self, states: np.ndarray):
-        """For each alternative, where a lexeme can end: the indices into `states`, and the boundaries."""
-        found = np.flatnonzero(self._accepting[states])
-        most = max((len(self._accepts[q]) for q in np.unique(states[found])), default=0)
-        for i in range(most):
-            rows = np.array([k for k in found if len(self._accepts[states[k]]) > i], np.int64)
-            yield rows, np.array([self._accepts[q][i][1] for q in states[rows]], np.int64)
+    def _after(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The reading of each pair's first symbol, and the pairs behind it; 0 where there is none."""
+        states, strings = np.divmod(keys, self._width)
+        symbols = self._symbol[strings]
+        reading = self._base[symbols] + self._variant[states, symbols]
+        targets = self._targets[reading]
+        rest = self._strings.rest[strings].astype(np.int64)[:, None]
+        return reading, np.where(targets == DEAD, 0, targets * self._width + rest)
 
     def _evaluate(self) -> None:
-        empty = self._keys[0]
-        self._values = [self._ending[empty // self._width]]
+        self._values = [self._ending[self._keys[0] // self._width]]
         for keys in self._keys[1:]:
-            states, strings = np.divmod(keys, self._width)
-            value = self._lookup(self._after(states, strings), len(self._values) - 1)
-            for i, (rows, boundary) in enumerate(self._boundary_rows(states)):
-                rest = self._lookup(self._after(boundary, strings[rows]), len(self._values) - 1)
-                terminal = np.array([self._accepts[q][i][0] for q in states[rows]], np.int64)
-                value[rows] = self._joined(value[rows], terminal, rest)
+            reading, children = self._after(keys)
+            value = np.zeros(len(keys), np.int32)
+            for i in range(children.shape[1]):
+                rows = np.flatnonzero(children[:, i])
+                rest = self._lookup(children[rows, i], len(self._values) - 1)
+                value[rows] = self._joined(value[rows], self._label_of[reading[rows], i], rest)
             self._values.append(value)
 
     def _lookup(self, keys: np.ndarray, length: int) -> np.ndarray:
-        index = np.searchsorted(self._keys[length], keys)
-        index = np.minimum(index, max(len(self._keys[length]) - 1, 0))
-        if not len(self._keys[length]):
-            return np.zeros(len(keys), np.int32)
-        return np.where(keys >= self._width, self._values[length][index], NOTHING).astype(np.int32)
+        """The suffix classes of pairs whose strings have a certain length; NOTHING for pairs not kept."""
+        known = self._keys[length]
+        index = np.searchsorted(known, keys)
+        found = np.zeros(len(keys), np.int32)
+        inside = index < len(known)
+        inside[inside] = known[index[inside]] == keys[inside]
+        found[inside] = self._values[length][index[inside]]
+        return found
 
-    def _joined(self, value: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """`value`, or else `terminal` and then `rest`, for each row."""
+    def _joined(self, value: np.ndarray, label: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """`value`, or else what the label says and then `rest`, for each row."""
+        if not value.any() and not label.any():
+            return rest
         count = len(self.classes)
-        keys = (terminal.astype(np.int64) + 1) * count**2 + value.astype(np.int64) * count + rest
+        keys = label.astype(np.int64) * count**2 + value.astype(np.int64) * count + rest
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        rows = zip(value[first].tolist(), terminal[first].tolist(), rest[first].tolist(), strict=True)
-        joined = [self.classes.union(v, self.classes.after(t, r)) for v, t, r in rows]
+        rows = zip(value[first].tolist(), label[first].tolist(), rest[first].tolist(), strict=True)
+        joined = [self.classes.union(v, self._emit(n, r)) for v, n, r in rows]
         return np.array(joined, np.int32)[inverse.ravel()]
 
-    def _blocks(self, tokens: np.ndarray, readings: list[tuple], random: np.ndarray) -> list[Block]:
+    def _emit(self, label: int, rest: int) -> int:
+        terminal, scanners = self._labels[label]
+        return self.classes.after(terminal, scanners, rest)
+
+    def _blocks(self, tokens: np.ndarray, readings: list, random: np.ndarray) -> list[Block]:
         """The blocks of one symbol class. Variants that lead to the same states share their parts."""
         strings = self._strings.rest[self._strings.token_string[tokens]]
         values: dict[int, np.ndarray] = {}
@@ -282,9 +352,8 @@ class _Builder:
                 parts[targets] = _parts(columns, random)
             part, sums, members = parts[targets]
             classes = np.zeros(len(sums), np.int32)
-            for (terminal, _), rest in zip(reading, members, strict=True):
-                emitted = np.full(len(rest), IGNORED if terminal is None else terminal)
-                classes = self._joined(classes, emitted, rest)
+            for (label, _), rest in zip(reading, members, strict=True):
+                classes = self._joined(classes, np.full(len(rest), label), rest)
             blocks.append(Block(part, sums, classes))
         return blocks
 

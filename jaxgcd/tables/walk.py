@@ -25,10 +25,10 @@ NO_ROW = 0
 
 
 class Recipe(NamedTuple):
-    """The tokens of `group` whose suffix class is one of `classes`."""
+    """The tokens of `group` whose suffix class or fan is one of `members`."""
 
     group: int
-    classes: tuple[int, ...]
+    members: tuple[int, ...]
 
 
 class Edge(NamedTuple):
@@ -71,14 +71,21 @@ class Walk:
         self.hashes: list[dict[int, int]] = []
 
     def group(self, hashes: dict[int, int]) -> int:
-        """Registers a set of tokens by suffix class: `{class: sum of its tokens' integers}`."""
+        """Registers a set of tokens by suffix class or fan: `{number: sum of its tokens' integers}`."""
         self.hashes.append(hashes)
         return len(self.hashes) - 1
 
-    def entry(self, group: int, state: int) -> Edge:
+    def outcomes(self, group: int, state: int, fans: bool) -> dict[int, Outcome]:
+        """What becomes of a group's members, classes or fans, with `state` on top of the stack."""
+        after = self._acceptance.after
+        return {
+            member: self._acceptance.outcome(after(member, state) if fans else member, (state,))
+            for member in self.hashes[group]
+        }
+
+    def entry(self, group: int, state: int, fans: bool) -> Edge:
         """Where the check of a group starts with `state` on top of the stack."""
-        outcomes = {c: self._acceptance.outcome(c, (state,)) for c in self.hashes[group]}
-        return self._edge(group, outcomes, state)
+        return self._edge(group, self.outcomes(group, state, fans), state)
 
     def finish(self) -> None:
         """Builds everything that the entries lead to."""
