@@ -58,7 +58,8 @@ class _Search:
     def most(self, first: Context) -> int:
         begin: tuple[tuple[int, int], ...] = ((INITIAL, self._context(first)),)
         seen: set[tuple[tuple[int, int], ...]] = {begin}
-        todo, most = [begin], 1
+        todo: list[tuple[tuple[int, int], ...]] = [begin]
+        most = 1
         while todo:
             runs = todo.pop()
             for symbol in range(len(self._delta[0]) - 1):
