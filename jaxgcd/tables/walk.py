@@ -64,6 +64,7 @@ class Walk:
         self._row_number: dict[int, int] = {0: NO_ROW}
         self._node_number: dict[frozenset[tuple[frozenset[Waiting], int]], int] = {}
         self._depths: dict[tuple[int, int], frozenset[int]] = {}
+        self._revealed: dict[tuple[frozenset[Waiting], int, int], Outcome] = {}
         self._todo: list[tuple[int, int]] = []
         self._met: set[tuple[int, int]] = set()
         self.rows: list[Recipe] = [Recipe(0, ())]
@@ -107,12 +108,15 @@ class Walk:
         return self._edge(node.group, outcomes, state)
 
     def _reveal(self, waiting: frozenset[Waiting], skip: int, state: int) -> Outcome:
-        return any_of(
-            frozenset({found._replace(skip=found.skip - skip - 1)})
-            if found.skip > skip
-            else self._acceptance.reveal(found._replace(skip=0), state)
-            for found in waiting
-        )
+        key = (waiting, skip, state)
+        if key not in self._revealed:
+            self._revealed[key] = any_of(
+                frozenset({found._replace(skip=found.skip - skip - 1)})
+                if found.skip > skip
+                else self._acceptance.reveal(found._replace(skip=0), state)
+                for found in waiting
+            )
+        return self._revealed[key]
 
     def _edge(self, group: int, outcomes: dict[int, Outcome], state: int) -> Edge:
         accepted = tuple(sorted(c for c, outcome in outcomes.items() if outcome is None))
