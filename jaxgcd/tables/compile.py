@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import lark
 
-from jaxgcd.errors import GrammarError, InexactGrammarError, InexactGrammarWarning
+from jaxgcd.errors import GrammarError, GrammarTooLarge, InexactGrammarError, InexactGrammarWarning
 from jaxgcd.grammar import load_grammar
 from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
 from jaxgcd.lexing.formula import Formulas
@@ -32,6 +32,7 @@ from jaxgcd.vocabulary import Vocabulary
 
 CHECKS = ("device", "host")
 MAX_RUNS = 16
+"""The most readings of one text; each takes a parser stack in every row's state."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,6 +145,11 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         if viability.verdict(START_STATE, boundaries.initial) == DEAD:
             raise GrammarError(_empty_language(table, boundaries))
         runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after)
+        if runs > MAX_RUNS:
+            raise GrammarTooLarge(
+                f"A text may have {runs} readings at once, more than {MAX_RUNS}: too many lexemes can be taken "
+                "back. Look for terminals that begin with another one and go on without bound."
+            )
     with _stage(seconds, "spanner"):
         spanner = build_spanner(graph, boundaries, vocabulary, [_takes(contexts) for contexts in after])
     with _stage(seconds, "walk"):
