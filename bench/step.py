@@ -16,8 +16,8 @@ import numpy as np
 import jaxgcd
 
 TEXTS = {
-    "examples/json": '{"name": "Alice", "age": 30, "tags": ["a", {"x": [1, 2.5e3, true, null]}], "n": -12.75}',
-    "examples/sql": "SELECT name, COUNT(*) FROM people AS p WHERE p.age >= 21 AND city = 'Paris' ORDER BY name;",
+    "examples/json": '{"name": "Ada", "age": 30, "tags": ["a", {"x": [1, 2.5e3, true, null]}], "n": -12.75}',
+    "examples/sql": "SELECT name, COUNT(*) FROM people AS p WHERE age > 21 AND city = 'Rome' ORDER BY name;",
     "c": "int main(int a, int b) { while (a < b) { a = a + f(b, -1) * (2 + 3); } return a; }",
 }
 
