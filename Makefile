@@ -25,7 +25,9 @@ test: $(VENV)/.ready-test  ## the whole suite
 prove: $(VENV)/.ready-test  ## the suite with ten times the counts; the record goes to bench/prove.txt
 	@mkdir -p bench
 	{ $(BIN)/python -c "$(VERSIONS)"; \
-	  JAXGCD_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no --durations=20; } 2>&1 | tee bench/prove.txt
+	  JAXGCD_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no --durations=20; \
+	  echo "The suite under JAX_ENABLE_X64=1:"; \
+	  JAX_ENABLE_X64=1 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no; } 2>&1 | tee bench/prove.txt
 
 lint: $(VENV)/.ready-test  ## ruff: rules and format
 	$(BIN)/ruff check .

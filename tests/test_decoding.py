@@ -47,7 +47,7 @@ def scores(params, last_token, count):
 
 
 def toy(tables: jaxgcd.Tables, batch: tuple[int, ...], seed: int = 0):
-    params = jax.random.normal(jax.random.key(seed), (tables.size, tables.size))
+    params = jax.random.normal(jax.random.key(seed), (tables.size, tables.size), jnp.float32)
     decode_fn = jax.tree_util.Partial(scores, params)
     return decode_fn, jnp.zeros(batch, jnp.float32), jaxgcd.init(tables, batch), jnp.zeros(batch, jnp.int32)
 
@@ -192,7 +192,7 @@ def test_logits_of_another_width_are_an_error_while_tracing(nested: jaxgcd.Table
             jaxgcd.mask_logits, nested, jaxgcd.init(nested), jax.ShapeDtypeStruct((width,), jnp.float32)
         )
     wide = jaxgcd.compile_grammar(NESTED, jaxgcd.Vocabulary(TOKENS, eos=[EOS], size=9))
-    masked = jaxgcd.mask_logits(wide, jaxgcd.init(wide), jnp.zeros(9))
+    masked = jaxgcd.mask_logits(wide, jaxgcd.init(wide), jnp.zeros(9, jnp.float32))
     assert masked[8] == jnp.finfo(jnp.float32).min  # an id without a token is never allowed
 
 

@@ -147,8 +147,8 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after)
         if runs > MAX_RUNS:
             raise GrammarTooLarge(
-                f"A text may have {runs} readings at once, more than {MAX_RUNS}: too many lexemes can be taken "
-                "back. Look for terminals that begin with another one and go on without bound."
+                f"A text may have {runs} readings at once, more than {MAX_RUNS}: too many lexemes can be "
+                "taken back. Look for terminals that begin with another one and go on without bound."
             )
     with _stage(seconds, "spanner"):
         spanner = build_spanner(graph, boundaries, vocabulary, [_takes(contexts) for contexts in after])
