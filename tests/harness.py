@@ -7,7 +7,7 @@ All small grammars are padded to one bucket and run in one batch shape, so that 
 import collections
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import jax
@@ -98,18 +98,23 @@ def vocabulary_of(words: TokenList) -> Any:
     )
 
 
-def compile_small(grammar: str, words: TokenList, **options: Any) -> Compiled:
-    """Compile with the basic lexer and pad to the bucket of the small grammars."""
-    compiled = compile_any(grammar, vocabulary_of(words), shape=SMALL_SHAPE, **options)
-    return Compiled(
-        jaxgcd.pad(compiled.tables, SMALL_BUCKET), compiled.vocabulary, compiled.warned, SMALL_SHAPE
-    )
+def compile_small(
+    grammar: str,
+    words: TokenList,
+    *,
+    shape: tuple[int, int] = SMALL_SHAPE,
+    bucket: dict[str, int] = SMALL_BUCKET,
+    **options: Any,
+) -> Compiled:
+    """Compile (with the basic lexer, if not told otherwise) and pad to the bucket of the small grammars."""
+    compiled = compile_any(grammar, vocabulary_of(words), shape=shape, **options)
+    return replace(compiled, tables=jaxgcd.pad(compiled.tables, bucket))
 
 
 def compile_any(
     grammar: str, vocabulary: Any, *, shape: tuple[int, int] = REAL_SHAPE, **options: Any
 ) -> Compiled:
-    """Compile with the basic lexer; collects `InexactGrammarWarning`s, lets others through."""
+    """Compile (basic lexer, if not told otherwise); collects `InexactGrammarWarning`s, lets others through."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jaxgcd.InexactGrammarWarning)
         tables = jaxgcd.compile_grammar(grammar, vocabulary, **{"lexer": "basic", **options})

@@ -3,7 +3,9 @@
 Verdicts are literal data, and the first test asks python-lark for every one of them.
 """
 
-from dataclasses import dataclass, field
+import random
+import re
+from dataclasses import dataclass
 from itertools import product
 
 import harness
@@ -25,24 +27,55 @@ BYTES = Words(
 SEGMENTER = Segmenter(BYTES.tokens, skip=(*BYTES.eos, *BYTES.special))
 
 
+MODES = ("contextual", "basic")
+both_modes = pytest.mark.parametrize("lexer", MODES)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Which error a grammar is refused with, and a part of its message."""
+
+    error: type[jaxgcd.GrammarError]
+    message: str
+
+
+EMPTY = Refusal(jaxgcd.GrammarError, "No text that the vocabulary can spell is in the language")
+LEFT = Refusal(jaxgcd.UnsupportedRegexError, "the text left of the terminal's own match")
+RE = Refusal(jaxgcd.GrammarError, "Python's `re` cannot compile the scanner")
+LARK = Refusal(jaxgcd.GrammarError, "Lark rejects the grammar")
+LOOP = Refusal(jaxgcd.GrammarError, "never end")
+
+
 @dataclass(frozen=True)
 class Case:
-    """A grammar and Lark's verdict (lalr, basic lexer) on some texts.
+    """A grammar and Lark's verdicts on some texts, in each of the lexer's modes.
 
-    `refusal`: "never" (it must compile), "always" (its language is empty, or Lark cannot run it), or
-    "may" (assertions that look out of their lexeme: right, or a typed refusal).
+    Where it is refused, Lark parses none of the texts (its language is empty, or Lark cannot run it), unless
+    the refusal is `LEFT`: a gap of the library that is announced.
     """
 
     name: str
     grammar: str
-    texts: dict[str, bool] = field(default_factory=dict)
-    refusal: str = "never"
+    texts: dict[str, dict[str, bool]]
+    refusals: dict[str, Refusal]
 
 
 def case(
-    name: str, grammar: str, yes: tuple[str, ...] = (), no: tuple[str, ...] = (), refusal: str = "never"
+    name: str,
+    grammar: str,
+    yes: tuple[str, ...] = (),
+    no: tuple[str, ...] = (),
+    refused: Refusal | None = None,
+    *,
+    contextual: tuple[str, ...] = (),
+    basic: tuple[str, ...] = (),
+    refused_in: tuple[str, ...] = MODES,
 ) -> Case:
-    return Case(name, grammar, {text: True for text in yes} | {text: False for text in no}, refusal)
+    """`yes` and `no`: what Lark says in both modes; `contextual`, `basic`: what it parses in that mode only."""
+    verdicts = dict.fromkeys(yes, MODES) | dict.fromkeys(no, ())
+    verdicts |= dict.fromkeys(contextual, ("contextual",)) | dict.fromkeys(basic, ("basic",))
+    texts = {lexer: {text: lexer in modes for text, modes in verdicts.items()} for lexer in MODES}
+    return Case(name, grammar, texts, dict.fromkeys(refused_in, refused) if refused else {})
 
 
 MICRO = [
@@ -56,13 +89,15 @@ MICRO = [
         "keyword, then a name",
         'start: "class" NAME\nNAME: /[a-z]+/\n%ignore " "',
         ("class foo", "class classy"),
-        ("classfoo", "class class"),
+        ("class", "foo", "class foo foo"),
+        contextual=("classfoo", "class class"),
     ),
     case(
         "keyword is reserved",
         'start: NAME "=" NAME | "if" NAME\nNAME: /[a-z]+/\n%ignore " "',
         ("x = y", "if x", "iff = y"),
-        ("if = x", "x = if"),
+        ("if = x", "if"),
+        contextual=("x = if", "ifx", "if if"),
     ),
     case(
         "fallback",
@@ -81,7 +116,7 @@ MICRO = [
         "longest first, no way back",
         "start: A B\nA: /a+/\nB: /ab/",
         no=("aab", "ab", "aaab"),
-        refusal="always",
+        refused=EMPTY,
     ),
 ]
 
@@ -90,19 +125,19 @@ RELABELLING = [
         "keyword inside an ignored regex",
         'start: "a" "if" "b"\nWS: /[ \\tif]+/\n%ignore WS',
         no=("a if b", "aifb", "ab"),
-        refusal="always",
+        refused=EMPTY,
     ),
     case(
         "newline inside an ignored regex",
         'start: "a" NL "b"\nNL: "\\n"\n%ignore /\\s+/',
         no=("a\nb", "ab", "a \n b"),
-        refusal="always",
+        refused=EMPTY,
     ),
     case(
         "newline regex behind an ignored one",
         'start: "a" NL "b"\nNL: /\\n/\n%ignore /\\s+/',
         no=("a\nb",),
-        refusal="always",
+        refused=EMPTY,
     ),
     case(
         "ignored string inside a live regex",
@@ -121,14 +156,12 @@ RELABELLING = [
         'start: (IF|NAME|" ")+\nIF: "if"\nNAME: /[a-z]+(?![a-z ])/',
         ("if", "x"),
         ("if x",),
-        "may",
     ),
     case(
         "keyword tested alone against $",
         'start: (IF|NAME|" "|"x")+\nIF: "if"\nNAME: /[a-z]+$/',
         ("if", "ifx"),
         ("if x",),
-        "may",
     ),
     case(
         "flag on the regex only",
@@ -151,16 +184,16 @@ RELABELLING = [
 ]
 
 ASSERTIONS = [
-    case("^ is the start of the text", "start: A A\nA: /^a/", no=("aa", "a"), refusal="always"),
-    case("^ with m", 'start: (A|NL)+\nA: /^a/m\nNL: "\\n"', ("a\na", "a\n\na"), ("aa",), "may"),
-    case("lookbehind over the border", 'start: A B\nA: "a"\nB: /(?<=a)b/', ("ab",), ("b",), "may"),
-    case("negative lookbehind", 'start: (A|X) B\nA: "a"\nX: "x"\nB: /(?<!a)b/', ("xb",), ("ab",), "may"),
-    case("no word border inside a word", 'start: A B\nA: "a"\nB: /\\bb/', no=("ab",), refusal="always"),
-    case("word border behind a sign", 'start: A B\nA: "-"\nB: /\\bb/', ("-b",), ("b",), "may"),
-    case("negative lookahead at the end", "start: A\nA: /a(?!b)/", ("a",), ("ab",), "may"),
-    case("positive lookahead at the end", 'start: A B?\nA: /a(?=b)/\nB: "b"', ("ab",), ("a",), "may"),
-    case("$ before a last newline", 'start: A "\\n"*\nA: /a$/', ("a", "a\n"), ("a\n\n",), "may"),
-    case("\\Z", 'start: A "\\n"*\nA: /a\\Z/', ("a",), ("a\n",), "may"),
+    case("^ is the start of the text", "start: A A\nA: /^a/", no=("aa", "a"), refused=LEFT),
+    case("^ with m", 'start: (A|NL)+\nA: /^a/m\nNL: "\\n"', ("a\na", "a\n\na"), ("aa",), LEFT),
+    case("lookbehind over the border", 'start: A B\nA: "a"\nB: /(?<=a)b/', ("ab",), ("b",), LEFT),
+    case("negative lookbehind", 'start: (A|X) B\nA: "a"\nX: "x"\nB: /(?<!a)b/', ("xb",), ("ab",), LEFT),
+    case("no word border inside a word", 'start: A B\nA: "a"\nB: /\\bb/', no=("ab",), refused=LEFT),
+    case("word border behind a sign", 'start: A B\nA: "-"\nB: /\\bb/', ("-b",), ("b",), LEFT),
+    case("negative lookahead at the end", "start: A\nA: /a(?!b)/", ("a",), ("ab",)),
+    case("positive lookahead at the end", 'start: A B?\nA: /a(?=b)/\nB: "b"', ("ab",), ("a",)),
+    case("$ before a last newline", 'start: A "\\n"*\nA: /a$/', ("a", "a\n"), ("a\n\n",)),
+    case("\\Z", 'start: A "\\n"*\nA: /a\\Z/', ("a",), ("a\n",)),
 ]
 
 REGEXES = [
@@ -202,26 +235,120 @@ PARSING = [
     ),
     case("the larger priority wins", 'start: X | Y "!"\nX.1: /a+/\nY.2: /a/', ("a!",), ("a", "aa")),
     case("reduced by priority", 'start: x "1" | y "2"\nx.2: "c"\ny.1: "c"', ("c1", "c2"), ("c",)),
-    case("a shift takes all", 'start: l "x"\nl: | "x" l', no=("", "x", "xx"), refusal="always"),
-    case("only unproductive rules", 'start: "a" start', no=("", "a", "aa"), refusal="always"),
+    case("a shift takes all", 'start: l "x"\nl: | "x" l', no=("", "x", "xx"), refused=EMPTY),
+    case("only unproductive rules", 'start: "a" start', no=("", "a", "aa"), refused=EMPTY),
+]
+
+# Each parser state has a scanner of its own in contextual mode; in basic mode all terminals compete everywhere.
+CONTEXTS = [
+    case(
+        "a keyword where none can be is a name",
+        'start: "if" NAME\nNAME: /[a-z]+/\n%ignore " "',
+        ("if x",),
+        ("if", "x", "iff"),
+        contextual=("if if", "ifif", "ifx"),
+    ),
+    case(
+        "a keyword in the middle only",
+        'start: NAME "in" NAME | "in" NAME\nNAME: /[a-z]+/\n%ignore " "',
+        ("x in y", "in x"),
+        ("xin y", "in"),
+        contextual=("x in in", "in in", "x iny"),
+    ),
+    case(
+        "a keyword at the start of a statement only",
+        'start: stmt+\nstmt: NAME "=" NAME ";" | "print" NAME ";"\nNAME: /[a-z]+/\n%ignore " "',
+        ("print x;", "x = y;print z;"),
+        ("print=x;", "printx;"),
+        contextual=("x=print;", "print print;"),
+    ),
+    case(
+        "a higher priority elsewhere",
+        'start: "x" A | "y" B\nA: /a+/\nB.2: /a/',
+        ("ya",),
+        ("yaa", "x"),
+        contextual=("xa", "xaa"),
+    ),
+    case(
+        "a lower priority elsewhere",
+        'start: T "!" | "x" T "?"\nT.-1: /[a-z]+/',
+        ("a!", "xa?"),
+        ("x!", "xx!", "a?"),
+        contextual=("xx?",),
+    ),
+    case(
+        "a longer terminal elsewhere",
+        'start: "x" N "y" | "z" H\nN: /[0-9]+/\nH.1: /[0-9a-f]+/',
+        ("z12", "z1f"),
+        ("x1fy", "z"),
+        contextual=("x12y",),
+    ),
+    case(
+        "an ignored string is inside a regex only where the regex can be",
+        'start: NAME ";"\nNAME: /[a-z]+/\n%ignore "um"\n%ignore " "',
+        ("x;", "xum;", "umum;"),
+        ("um x;", "um;"),
+        contextual=("x um;", "x umum ;"),
+    ),
+    case(
+        "an ignored regex against terminals of other states",
+        'start: "a" X "b" | "c" Y\nX: /-+/\nY: /-/\n%ignore /-\\s/',
+        ("a-b", "a--b"),
+        ("a- b", "a- -b", "c---"),
+        contextual=("c-", "c- -"),
+    ),
+    case(
+        "basic parses what contextual does not: relabelled in one scanner, shadowed in the other",
+        'start: IF " x" | T "y" | "!" R\nIF: "if"\nT: /if(?= x)/\nR: /[a-z]+/',
+        ("!x",),
+        ("ify", "if"),
+        contextual=("!if",),
+        basic=("if x",),
+    ),
+    case(
+        "merged states share a scanner, whatever lies below",
+        'start: "(" x A | "[" x B\nx: "x"\nA: /a/\nB: /a+/',
+        ("[xa", "[xaa"),
+        ("(xa", "(xaa", "(x"),
+    ),
+    case(
+        "a state of its own tells them apart",
+        'start: "(" A | "[" B\nA: /a/\nB: /a+/',
+        ("[a", "[aa"),
+        ("(aa",),
+        contextual=("(a",),
+    ),
+    case(
+        "the scanner changes after the shorter match",
+        "start: (A | B) C\nA: /a/\nB: /ab+c/\nC: /b+d/\nD: /b/",
+        ("abd", "abbd", "abcbd"),
+        ("abc", "ab", "abcd"),
+    ),
 ]
 
 REFUSED = [
-    case("flags in the middle", 'start: A B\nA: /(?i)a/\nB: "b"', refusal="always"),
-    case("one group name twice", "start: A B\nA: /(?P<q>a)/\nB: /(?P<q>b)/", refusal="always"),
-    case("back reference", 'start: A B\nA: /(a|b)\\1/\nB: "b"', refusal="always"),
-    case("a comment swallows a parenthesis", 'start: A B\nA: /a # c/x\nB: "b"', refusal="always"),
-    case("\\p is for the regex module", "start: /\\p{L}/", refusal="always"),
-    case("a cycle of empty rules", 'start: a\na: e a "x" | f "y"\ne.2:\nf:\n', refusal="always"),
-    case("a cycle of one-symbol rules", 'start: a\na.2: b | "x"\nb.1: a', refusal="always"),
-    case("not LALR", 'start: x "a" | y "a"\nx: "c"\ny: "c"', refusal="always"),
+    case("flags in the middle", 'start: A B\nA: /(?i)a/\nB: "b"', refused=RE),
+    case(
+        "one group name twice in one scanner",
+        "start: A B\nA: /(?P<q>a)/\nB: /(?P<q>b)/",
+        no=("a", ""),
+        refused=RE,
+        contextual=("ab",),
+        refused_in=("basic",),
+    ),
+    case("back reference", 'start: A B\nA: /(a|b)\\1/\nB: "b"', refused=RE),
+    case("a comment swallows a parenthesis", 'start: A B\nA: /a # c/x\nB: "b"', refused=LARK),
+    case("\\p is for the regex module", "start: /\\p{L}/", refused=LARK),
+    case("a cycle of empty rules", 'start: a\na: e a "x" | f "y"\ne.2:\nf:\n', refused=LOOP),
+    case("a cycle of one-symbol rules", 'start: a\na.2: b | "x"\nb.1: a', refused=LOOP),
+    case("not LALR", 'start: x "a" | y "a"\nx: "c"\ny: "c"', refused=LARK),
 ]
 
-CASES = [*MICRO, *RELABELLING, *ASSERTIONS, *REGEXES, *PARSING, *REFUSED]
+CASES = [*MICRO, *RELABELLING, *ASSERTIONS, *REGEXES, *PARSING, *CONTEXTS, *REFUSED]
 
 
-def compiled(grammar: str) -> harness.Compiled:
-    return harness.compile_small(grammar, BYTES)
+def compiled(grammar: str, lexer: str) -> harness.Compiled:
+    return harness.compile_small(grammar, BYTES, lexer=lexer)
 
 
 def accepts(tables: harness.Compiled, texts: list[str]) -> list[bool]:
@@ -241,29 +368,48 @@ def after(tables: harness.Compiled, *names: bytes) -> set[bytes]:
     return {BYTES.tokens[token] for token in np.flatnonzero(trail.masks[0])}
 
 
-@pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
-def test_the_verdicts_are_larks(example: Case) -> None:
-    for text, verdict in example.texts.items():
-        try:
-            Lark(example.grammar, parser="lalr", lexer="basic").parse(text)
-        except LarkError:
-            assert not verdict, text
-        else:
-            assert verdict, text
-
-
-@pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
-def test_stepping_agrees_with_lark_or_refuses(example: Case) -> None:
-    if example.refusal == "always":
-        with pytest.raises(jaxgcd.GrammarError):
-            compiled(example.grammar)
-        return
+def parses(lark: Lark, text: str) -> bool:
+    """Lark's verdict; an error of `re`, met only while parsing, is no."""
     try:
-        tables = compiled(example.grammar)
-    except jaxgcd.GrammarError:
-        assert example.refusal == "may"
+        lark.parse(text)
+    except (LarkError, re.error):
+        return False
+    return True
+
+
+@both_modes
+@pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
+def test_the_verdicts_are_larks(example: Case, lexer: str) -> None:
+    texts = example.texts[lexer]
+    if texts:  # none where Lark cannot load the grammar, or never returns
+        lark = Lark(example.grammar, parser="lalr", lexer=lexer)
+        assert {text: parses(lark, text) for text in texts} == texts
+
+
+@both_modes
+@pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
+def test_stepping_agrees_with_lark_or_refuses(example: Case, lexer: str) -> None:
+    """Byte by byte, and in three random segmentations."""
+    texts, refusal = example.texts[lexer], example.refusals.get(lexer)
+    if refusal:
+        with pytest.raises(refusal.error, match=re.escape(refusal.message)):
+            compiled(example.grammar, lexer)
         return
-    assert accepts(tables, list(example.texts)) == list(example.texts.values())
+    tables, rng = compiled(example.grammar, lexer), random.Random(0)
+    assert dict(zip(texts, accepts(tables, list(texts)), strict=True)) == texts
+    for _ in range(3):
+        sequences = [SEGMENTER.random(text.encode(), rng) for text in texts]
+        accepted = harness.trails(tables, sequences).accepts()
+        assert dict(zip(texts, accepted, strict=True)) == texts, sequences
+
+
+@both_modes
+@pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
+def test_what_is_refused_has_no_text(example: Case, lexer: str) -> None:
+    """A refusal costs nothing, except for terminals that look left."""
+    refusal = example.refusals.get(lexer)
+    assert not refusal or refusal is LEFT or not any(example.texts[lexer].values())
+    assert refusal or any(example.texts[lexer].values()), "a compiled grammar with no text is no test"
 
 
 STEM = MICRO[0].grammar
@@ -272,64 +418,73 @@ STEM = MICRO[0].grammar
 @pytest.mark.parametrize(
     "cut", [(b"listed",), (b"list", b"ed"), (b"liste", b"d"), tuple(b"%c" % b for b in b"listed")]
 )
-def test_listed_in_every_cut(cut: tuple[bytes, ...]) -> None:
+@both_modes
+def test_listed_in_every_cut(cut: tuple[bytes, ...], lexer: str) -> None:
     """The reading is `list` + `ed`, also when a token ends inside the longer word `listen`."""
-    assert after(compiled(STEM), *cut) == {b"</s>"}
+    assert after(compiled(STEM, lexer), *cut) == {b"</s>"}
 
 
-def test_after_liste_both_go_on() -> None:
+@both_modes
+def test_after_liste_both_go_on(lexer: str) -> None:
     """`liste` is `list` + `e(d)` or `liste(n)`: two runs."""
-    tables = compiled(STEM)
+    tables = compiled(STEM, lexer)
     assert after(tables, b"liste") == {b"d", b"n"}
     assert after(tables, b"list") == {b"e", b"ed"}
     assert after(tables, b"listen") == {b"e", b"ed"}
     assert after(tables) == {b"l", b"list", b"liste", b"listen", b"listed"}
 
 
-def test_nothing_is_reduced_under_a_guessed_lookahead() -> None:
+@both_modes
+def test_nothing_is_reduced_under_a_guessed_lookahead(lexer: str) -> None:
     """After `c` both rules are open; which one it is, only the next terminal tells."""
-    tables = compiled('start: x "1" | y "2"\nx: "c"\ny: "c"')
+    tables = compiled('start: x "1" | y "2"\nx: "c"\ny: "c"', lexer)
     assert after(tables, b"c") == {b"1", b"2"}
 
 
-def test_a_recursive_start_is_not_finished_early() -> None:
-    tables = compiled('start: | "(" start ")" start')
+@both_modes
+def test_a_recursive_start_is_not_finished_early(lexer: str) -> None:
+    tables = compiled('start: | "(" start ")" start', lexer)
     assert after(tables) == {b"</s>", b"(", b"()"}
     assert after(tables, b"(") == {b"(", b")", b"()"}
     assert after(tables, b"()") == {b"</s>", b"(", b"()"}
-    tables = compiled('start: "a" | "a" start "b"')
+    tables = compiled('start: "a" | "a" start "b"', lexer)
     assert after(tables) == {b"a", b"aa"}
     assert after(tables, b"a") == {b"</s>", b"a", b"aa"}
     assert after(tables, b"aa") == {b"a", b"b", b"aa"}
     assert after(tables, b"aa", b"b") == {b"</s>"}
 
 
-def test_the_empty_text_is_a_text() -> None:
-    assert after(compiled('start: "b"?')) == {b"</s>", b"b"}
-    assert after(compiled("start: x x\nx:")) == {b"</s>"}
+@both_modes
+def test_the_empty_text_is_a_text(lexer: str) -> None:
+    assert after(compiled('start: "b"?', lexer)) == {b"</s>", b"b"}
+    assert after(compiled("start: x x\nx:", lexer)) == {b"</s>"}
 
 
-def test_the_larger_priority_wins() -> None:
-    tables = compiled('start: X | Y "!"\nX.1: /a+/\nY.2: /a/')
+@both_modes
+def test_the_larger_priority_wins(lexer: str) -> None:
+    tables = compiled('start: X | Y "!"\nX.1: /a+/\nY.2: /a/', lexer)
     assert after(tables) == {b"a"} and after(tables, b"a") == {b"!"}
 
 
-def test_lazy_is_not_greedy() -> None:
+@both_modes
+def test_lazy_is_not_greedy(lexer: str) -> None:
     """A greedy string would go on behind its first closing quote."""
-    assert after(compiled('start: S\nS: /".*?"/'), b'"', b"1", b'"') == {b"</s>"}
-    assert b"1" in after(compiled('start: S\nS: /".*"/'), b'"', b"1", b'"')
+    assert after(compiled('start: S\nS: /".*?"/', lexer), b'"', b"1", b'"') == {b"</s>"}
+    assert b"1" in after(compiled('start: S\nS: /".*"/', lexer), b'"', b"1", b'"')
 
 
-def test_w_is_unicode() -> None:
+@both_modes
+def test_w_is_unicode(lexer: str) -> None:
     """Letters beyond ASCII are word characters, so the bytes that begin them are allowed."""
-    allowed = after(compiled("start: W\nW: /\\w+/"))
+    allowed = after(compiled("start: W\nW: /\\w+/", lexer))
     assert "é".encode() in allowed and b"\xc3" in allowed and b"a" in allowed
     assert b"\xc2" in allowed  # U+00AA, U+00B5 and U+00BA are letters, too
     assert b"." not in allowed and b"\xa9" not in allowed
 
 
-def test_half_a_character_is_a_prefix_and_an_ill_formed_one_is_not() -> None:
-    tables = compiled("start: /./")
+@both_modes
+def test_half_a_character_is_a_prefix_and_an_ill_formed_one_is_not(lexer: str) -> None:
+    tables = compiled("start: /./", lexer)
     continuation = {bytes([byte]) for byte in range(0x80, 0xC0)}
     leads = {bytes([byte]) for byte in range(0xC2, 0xF5)}  # C0, C1: overlong; F5 and up: past U+10FFFF
     assert {token for token in after(tables) if token >= b"\x80" and len(token) == 1} == leads
@@ -339,22 +494,25 @@ def test_half_a_character_is_a_prefix_and_an_ill_formed_one_is_not() -> None:
     assert after(tables, b"\xf4") == {bytes([byte]) for byte in range(0x80, 0x90)}  # above: past U+10FFFF
 
 
-def test_special_tokens_are_not_text() -> None:
+@both_modes
+def test_special_tokens_are_not_text(lexer: str) -> None:
     """The last token has the bytes of `a` and is special; EOS has bytes, too, and they are not text."""
-    mask = harness.masks(compiled('start: ("a" | "</s>")+'), [[]])[0]
+    mask = harness.masks(compiled('start: ("a" | "</s>")+', lexer), [[]])[0]
     assert mask[tokens(b"a")[0]] and not mask[BYTES.special[0]] and not mask[BYTES.eos[0]]
     assert not mask[len(BYTES.tokens) :].any()
 
 
-def test_a_declared_terminal_keeps_no_sentence_alive() -> None:
+@both_modes
+def test_a_declared_terminal_keeps_no_sentence_alive(lexer: str) -> None:
     """Behind `a` only `b` can follow: nothing in a text becomes `IND`."""
-    tables = compiled('%declare IND\nstart: "a" IND "c" | "a" "b" | "c" IND')
+    tables = compiled('%declare IND\nstart: "a" IND "c" | "a" "b" | "c" IND', lexer)
     assert after(tables) == {b"a"} and after(tables, b"a") == {b"b"}
 
 
-def test_every_cut_of_a_text_ends_in_the_same_mask() -> None:
+@both_modes
+def test_every_cut_of_a_text_ends_in_the_same_mask(lexer: str) -> None:
     """All ways to cut ` listed` into tokens, with what may stand before and behind it ignored."""
-    tables = compiled(STEM + '\n%ignore " "')
+    tables = compiled(STEM + '\n%ignore " "', lexer)
     lengths = [
         cut for count in range(1, 8) for cut in product((1, 2, 4, 5, 6), repeat=count) if sum(cut) == 7
     ]
