@@ -403,9 +403,7 @@ def test_automata_are_minimal_and_keep_their_invariants() -> None:
 
 def test_equal_languages_of_equal_priority_share_an_automaton() -> None:
     formulas = Formulas()
-    same = [
-        compile_pattern(formulas, p, "T").alone for p in ("[ab]c*", "a(?:c)*|b(?:cc|c)*", "(?:b|a)c{0,}")
-    ]
+    same = [compile_pattern(formulas, p, "T").alone for p in ("[ab]c*", "a(?:c)*|b(?:cc|c)*", "(?:b|a)c{0,}")]
     assert len(set(same)) == 1
     assert compile_pattern(formulas, "[ab]c*?", "T").alone not in same
 
