@@ -20,7 +20,7 @@ from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing import regex
 from jaxgcd.lexing.charset import ALL, COMPLETE, char_automaton
 from jaxgcd.lexing.determinise import Determiniser
-from jaxgcd.lexing.formula import FALSE, LEFT, TRUE, Automaton, Formulas
+from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.left import Tracker, constant, track
 from jaxgcd.lexing.minimise import minimise
 
@@ -52,7 +52,7 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int =
         nfa = regex.parse(pattern, name, limit=limit)
         determiniser = Determiniser(nfa, formulas, name, limit)
         automaton_id = determiniser.automaton(nfa.start, None, ordered=True)
-        if any(place == LEFT for place, _ in _reachable(formulas, automaton_id)):
+        if determiniser.contexts.asked_left:
             return track(determiniser, functools.partial(_settle, formulas))
     except RecursionError:
         message = f"terminal {name}: its regex is nested too deeply; split the terminal"
@@ -65,12 +65,11 @@ def _reachable(formulas: Formulas, automaton_id: int) -> list[tuple[int, int]]:
     todo = [(automaton_id, 1)]
     seen = set(todo)
     for place, state in todo:
-        if place != LEFT:
-            automaton = formulas.automata[place]
-            found = [(place, after) for after in dict.fromkeys(automaton.trans[state].tolist())]
-            found += formulas.atoms(automaton.accept[state])
-            todo += [item for item in found if item not in seen]
-            seen.update(found)
+        automaton = formulas.automata[place]
+        found = [(place, after) for after in dict.fromkeys(automaton.trans[state].tolist())]
+        found += formulas.atoms(automaton.accept[state])
+        todo += [item for item in found if item not in seen]
+        seen.update(found)
     return todo
 
 

@@ -2,9 +2,8 @@
 
 A lookbehind of width `w` runs its own automaton from each of the last `w` characters; where it is
 evaluated, the run that began `w` characters ago answers. A run that began left of the lexeme is in any
-of several states, or does not exist because the text begins later; what depends on it becomes an atom
-that nothing in the lexeme decides. Where contexts are followed from the start of the text (see `left`),
-every run is known.
+of several states, or does not exist because the text begins later; if something depends on it, contexts
+have to be followed from the start of the text (see `left`), where every run is known.
 """
 
 from __future__ import annotations
@@ -47,6 +46,8 @@ class Context(NamedTuple):
 class Contexts:
     """Numbers the contexts of one pattern. Number 0 is that of a program without lookbehinds.
 
+    Once `asked_left` is true, what was made from contexts of which nothing is known on the left is void.
+
     Args:
         nfa: the pattern.
         formulas: where the lookbehinds' automata are registered.
@@ -65,6 +66,7 @@ class Contexts:
         self._formulas = formulas
         self._firsts = firsts
         self._automaton = automaton
+        self.asked_left = False
         self._contexts = [Context(0, ())]
         self._numbers = {self._contexts[0]: 0}
         self._after: dict[tuple[int, int], int] = {}
@@ -102,7 +104,8 @@ class Contexts:
         accept = [self._formulas.automata[run.automaton_id].accept[state] for state in run.states]
         if run.known or not any(accept):
             return accept[0]
-        return self._formulas.left_atom(self._nfa.lookbehinds[behind].source)
+        self.asked_left = True
+        return FALSE
 
     def after(self, context: int, symbol: int) -> int:
         """The context after reading a byte of class number `symbol`."""

@@ -27,7 +27,7 @@ from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.left import TEXT_START
 from jaxgcd.lexing.minimise import joint_classes, refine
-from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanners
+from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanner, Scanners
 
 INITIAL = 1
 """The lexer state before any text."""
@@ -117,6 +117,13 @@ class _Builder:
             for scanner in scanners.variants
         ]
         self._left = scanners.left.trans[:, scanners.left.classes[self._bytes]].tolist()
+        self._forgets = [
+            [
+                distance >= scanners.left.reach
+                for distance in _characters_to_match(steps, scanner, self._bytes)
+            ]
+            for steps, scanner in zip(self._steps, scanners.variants, strict=True)
+        ]
         # A state is (guard, variant of a scanner, its state, left-context class).
         self._states: list[tuple[int, int, int, int]] = [(FALSE, 0, DEAD, 0)]
         self._states += [(TRUE, scanners.choice[first][TEXT_START], START, TEXT_START)]
@@ -167,7 +174,9 @@ class _Builder:
             return DEAD
         after = self._steps[variant][state][symbol]
         guard = self._formulas.derivative(guard, self._bytes[symbol]) if after else FALSE
-        return self._intern(guard, variant, after, self._left[left][symbol])
+        # Where a lexeme is too far from its end for it to matter, any left-context class will do.
+        left = TEXT_START if self._forgets[variant][after] else self._left[left][symbol]
+        return self._intern(guard, variant, after, left)
 
     def _accepts(self, guard: int, variant: int, state: int, left: int) -> Accepts:
         formulas, found = self._formulas, []
@@ -184,6 +193,18 @@ class _Builder:
                 found.append((label, self._gate(*row)))
             stays = formulas.without(stays, condition)
         return tuple(found)
+
+
+def _characters_to_match(steps: list[list[int]], scanner: Scanner, firsts: list[int]) -> list[int]:
+    """For each state of a scanner how many characters must at least begin before a lexeme can end."""
+    starts = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
+    found = np.array([0 if matches else len(steps) for matches in scanner.matches])
+    trans = np.array(steps, np.int64)
+    while True:
+        nearer = np.minimum(found, (found[trans] + starts).min(axis=1))
+        if (nearer == found).all():
+            return found.tolist()
+        found = nearer
 
 
 def _trim(delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts], final: int):

@@ -30,11 +30,13 @@ class Tracker:
         trans: `int32[states, classes]`; state 0 is not used, `TEXT_START` is the state before any text.
         automata: for each state the automaton of each regex for a lexeme that begins there; `None` inside
             a character, where no lexeme begins.
+        reach: after so many characters, whatever was on their left makes no difference any more.
     """
 
     classes: np.ndarray
     trans: np.ndarray
     automata: list[tuple[int, ...] | None]
+    reach: int
 
     @property
     def asks(self) -> bool:
@@ -55,7 +57,7 @@ class Tracker:
 
 def constant(*automata: int) -> Tracker:
     """The tracker of regexes that do not look left."""
-    return Tracker(np.zeros(256, np.uint8), np.array([[0], [TEXT_START]], np.int32), [None, automata])
+    return Tracker(np.zeros(256, np.uint8), np.array([[0], [TEXT_START]], np.int32), [None, automata], 0)
 
 
 def track(determiniser: Determiniser, finish: Callable[[int], int]) -> Tracker:
@@ -81,7 +83,9 @@ def track(determiniser: Determiniser, finish: Callable[[int], int]) -> Tracker:
         inside = contexts.inside_character(context)
         automata.append(None if inside else (finish(determiniser.automaton(program, context, ordered=True)),))
         determiniser.check(len(found), 1)
-    return smallest(np.array(determiniser.classes, np.uint8), trans, automata)
+    # A lookbehind inside another one looks left of where that one begins.
+    reach = sum(lookbehind.width for lookbehind in determiniser.nfa.lookbehinds)
+    return smallest(np.array(determiniser.classes, np.uint8), trans, automata, reach)
 
 
 def joint(trackers: Sequence[Tracker], *, limit: int = 20_000) -> Tracker:
@@ -108,7 +112,8 @@ def joint(trackers: Sequence[Tracker], *, limit: int = 20_000) -> Tracker:
             raise GrammarTooLarge(
                 f"The terminals tell more than {limit} left contexts apart; shorten their lookbehinds."
             )
-    return smallest(classes.astype(np.uint8), trans, [None, *(_automata(trackers, s) for s in found)])
+    reach = max((tracker.reach for tracker in trackers), default=0)
+    return smallest(classes.astype(np.uint8), trans, [None, *(_automata(trackers, s) for s in found)], reach)
 
 
 def _automata(trackers: Sequence[Tracker], states: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -117,11 +122,13 @@ def _automata(trackers: Sequence[Tracker], states: tuple[int, ...]) -> tuple[int
     return tuple(number for part in known for number in part) if len(known) == len(parts) else None
 
 
-def smallest(classes: np.ndarray, trans: list[list[int]], automata: list[tuple[int, ...] | None]) -> Tracker:
+def smallest(
+    classes: np.ndarray, trans: list[list[int]], automata: list[tuple[int, ...] | None], reach: int
+) -> Tracker:
     """The minimal tracker that gives the same automata wherever a lexeme can begin."""
     distinct = list(dict.fromkeys([None, *automata]))
     if len(distinct) == 2:
         return constant(*(distinct[1] or ()))
     label = [distinct.index(found) for found in automata]
     minimal = minimise(classes, np.array(trans, np.int32), label)
-    return Tracker(minimal.classes, minimal.trans, [distinct[found] for found in minimal.accept])
+    return Tracker(minimal.classes, minimal.trans, [distinct[found] for found in minimal.accept], reach)
