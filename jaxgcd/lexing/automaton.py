@@ -12,24 +12,27 @@ behind it alive, under the formula's negation.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from jaxgcd.errors import GrammarTooLarge, UnsupportedRegexError
+from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing import regex
 from jaxgcd.lexing.charset import ALL, COMPLETE, char_automaton
 from jaxgcd.lexing.determinise import Determiniser
-from jaxgcd.lexing.formula import FALSE, LEFT, TRUE, Automaton, Formulas
+from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
+from jaxgcd.lexing.left import Tracker, constant, track
 from jaxgcd.lexing.minimise import minimise
 
 __all__ = ["Automaton", "compile_pattern", "existence"]
 
 
-def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int = 20000) -> int:
-    """Registers the minimal leftmost-first automaton of a Python regex.
+def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int = 20000) -> Tracker:
+    """Registers the minimal leftmost-first automata of a Python regex, one for each left-context class.
 
     After the bytes `x` from the start of a lexeme, `accept[state]` says whether `x` is what
-    `re.match(pattern, text)` matches, provided that no longer match is reached later in the text:
-    `FALSE`, `TRUE`, or a formula about the text after `x`.
+    `re.compile(pattern).match(text, start)` matches, provided that no longer match is reached later in the
+    text: `FALSE`, `TRUE`, or a formula about the text after `x`.
 
     Args:
         formulas: where the automaton, and those of its lookarounds, are registered.
@@ -38,27 +41,23 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int =
         limit: the most nodes of the nondeterministic, and states of a deterministic automaton.
 
     Returns:
-        The automaton's index in `formulas.automata`. Patterns with equal automata share it.
+        The tracker of the text on the left; it holds indices of `formulas.automata`, one for each state.
+        Patterns with equal automata share them.
 
     Raises:
-        UnsupportedRegexError: the pattern is not regular, or depends on the text left of the lexeme.
+        UnsupportedRegexError: the pattern is not regular.
         GrammarTooLarge: `limit` was exceeded.
     """
     try:
         nfa = regex.parse(pattern, name, limit=limit)
-        automaton_id = Determiniser(nfa, formulas, name, limit).automaton(nfa.start, None, ordered=True)
+        determiniser = Determiniser(nfa, formulas, name, limit)
+        automaton_id = determiniser.automaton(nfa.start, None, ordered=True)
+        if determiniser.contexts.asked_left:
+            return track(determiniser, functools.partial(_settle, formulas))
     except RecursionError:
         message = f"terminal {name}: its regex is nested too deeply; split the terminal"
         raise GrammarTooLarge(message) from None
-    places = _reachable(formulas, automaton_id)
-    for place, question in places:
-        if place == LEFT:
-            raise UnsupportedRegexError(
-                f"terminal {name}: `{formulas.left_questions[question]}` can look at the text left of the"
-                " terminal's own match, which is not supported; make the terminal match that text itself,"
-                " or leave the assertion out"
-            )
-    return _settle(formulas, automaton_id, [place for place, _ in places])
+    return constant(_settle(formulas, automaton_id))
 
 
 def _reachable(formulas: Formulas, automaton_id: int) -> list[tuple[int, int]]:
@@ -66,23 +65,25 @@ def _reachable(formulas: Formulas, automaton_id: int) -> list[tuple[int, int]]:
     todo = [(automaton_id, 1)]
     seen = set(todo)
     for place, state in todo:
-        if place != LEFT:
-            automaton = formulas.automata[place]
-            found = [(place, after) for after in dict.fromkeys(automaton.trans[state].tolist())]
-            found += formulas.atoms(automaton.accept[state])
-            todo += [item for item in found if item not in seen]
-            seen.update(found)
+        automaton = formulas.automata[place]
+        found = [(place, after) for after in dict.fromkeys(automaton.trans[state].tolist())]
+        found += formulas.atoms(automaton.accept[state])
+        todo += [item for item in found if item not in seen]
+        seen.update(found)
     return todo
 
 
-def _settle(formulas: Formulas, automaton_id: int, places: list[int]) -> int:
+def _settle(formulas: Formulas, automaton_id: int) -> int:
     """Makes constants of formulas that decide nothing, because a later match counts anyway.
 
     So `\\w+\\b` gets the automaton of `\\w+`.
     """
     automaton = formulas.automata[automaton_id]
-    accept, alphabet = list(automaton.accept), _alphabet(formulas, places)
-    limit = 20000 // (1 + sum(formula > TRUE for formula in accept))
+    accept = list(automaton.accept)
+    undecided = sum(formula > TRUE for formula in accept)
+    if not undecided:
+        return automaton_id
+    alphabet, limit = _alphabet(formulas, automaton_id), 20000 // (1 + undecided)
     for state, formula in enumerate(accept):
         if formula > TRUE:
             later = formulas.atom(automaton_id, state)
@@ -95,14 +96,15 @@ def _settle(formulas: Formulas, automaton_id: int, places: list[int]) -> int:
     return formulas.register(minimise(automaton.classes, automaton.trans, accept))
 
 
-def _alphabet(formulas: Formulas, places: list[int]) -> list[list[tuple[int, int]]]:
+def _alphabet(formulas: Formulas, automaton_id: int) -> list[list[tuple[int, int]]]:
     """What may come next in well-formed UTF-8: pairs (byte, state) for each state of `char_automaton(ALL)`.
 
-    One byte stands for all that neither it nor the automata `places` tell apart.
+    One byte stands for all that neither it nor the automata that decide a match tell apart.
     """
     edges = char_automaton(ALL).edges
     cuts = {low for row in edges for low, _, _ in row}
-    classes = np.stack([formulas.automata[place].classes for place in dict.fromkeys(places)])
+    places = dict.fromkeys(place for place, _ in _reachable(formulas, automaton_id))
+    classes = np.stack([formulas.automata[place].classes for place in places])
     cuts.update(np.flatnonzero((classes[:, 1:] != classes[:, :-1]).any(axis=0)) + 1)
     return [
         [(int(b), to) for low, high, to in row for b in sorted(cuts) if low <= b <= high] for row in edges

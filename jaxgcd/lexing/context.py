@@ -2,8 +2,8 @@
 
 A lookbehind of width `w` runs its own automaton from each of the last `w` characters; where it is
 evaluated, the run that began `w` characters ago answers. A run that began left of the lexeme is in any
-of several states, or does not exist because the text begins later; what depends on it becomes an atom
-that nothing in the lexeme decides.
+of several states, or does not exist because the text begins later; if something depends on it, contexts
+have to be followed from the start of the text (see `left`), where every run is known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jaxgcd.lexing.formula import Formulas
+from jaxgcd.lexing.formula import FALSE, Formulas
 from jaxgcd.lexing.nfa import Nfa
 
 LEADS = (0xC2, 0xE0, 0xF0)
@@ -24,6 +24,10 @@ class Run(NamedTuple):
     automaton_id: int
     states: tuple[int, ...]
     known: bool
+
+
+_NO_RUN = Run(0, (0,), True)
+"""A run that is over, or never was."""
 
 
 class Context(NamedTuple):
@@ -41,6 +45,8 @@ class Context(NamedTuple):
 
 class Contexts:
     """Numbers the contexts of one pattern. Number 0 is that of a program without lookbehinds.
+
+    Once `asked_left` is true, what was made from contexts of which nothing is known on the left is void.
 
     Args:
         nfa: the pattern.
@@ -60,6 +66,7 @@ class Contexts:
         self._formulas = formulas
         self._firsts = firsts
         self._automaton = automaton
+        self.asked_left = False
         self._contexts = [Context(0, ())]
         self._numbers = {self._contexts[0]: 0}
         self._after: dict[tuple[int, int], int] = {}
@@ -77,13 +84,28 @@ class Contexts:
                 runs.append(self._unknown(index) if context is None else self._contexts[context].runs[index])
         return self._number(Context(0, tuple(runs)))
 
+    def before_text(self, program: int) -> int:
+        """The context of `program` at the start of the text, where no lookbehind can have begun."""
+        used = self._nfa.lookbehinds_of[program]
+        widths = (
+            lookbehind.width if index in used else 0 for index, lookbehind in enumerate(self._nfa.lookbehinds)
+        )
+        return self._number(Context(0, tuple((_NO_RUN,) * width for width in widths)))
+
+    def inside_character(self, context: int) -> bool:
+        """Whether only a part of a character has been read."""
+        return self._contexts[context].pending > 0
+
     def holds(self, behind: int, context: int) -> int:
         """The formula of lookbehind number `behind` at this position."""
         run = self._contexts[context].runs[behind][-1]
+        if run == _NO_RUN:
+            return FALSE
         accept = [self._formulas.automata[run.automaton_id].accept[state] for state in run.states]
         if run.known or not any(accept):
             return accept[0]
-        return self._formulas.left_atom(self._nfa.lookbehinds[behind].source)
+        self.asked_left = True
+        return FALSE
 
     def after(self, context: int, symbol: int) -> int:
         """The context after reading a byte of class number `symbol`."""
@@ -121,7 +143,7 @@ class Contexts:
         states, runs = {1}, []
         for _ in range(lookbehind.width):
             states = self._read_any(number, states)
-            runs.append(_run_of(number, states))
+            runs.append(_run_of(number, states, False))
         return tuple(runs)
 
     def _read_any(self, automaton_id: int, states: set[int]) -> set[int]:
@@ -138,17 +160,16 @@ class Contexts:
         return [byte for byte in self._firsts if not 0x80 <= byte < 0xC2 and _continuations(byte) == more]
 
     def _run(self, run: Run, byte: int) -> Run:
+        if run == _NO_RUN:
+            return run
         step = self._formulas.automata[run.automaton_id].step
-        if run.known:
-            return Run(run.automaton_id, (step(run.states[0], byte),), True)
-        states = {step(state, byte) for state in run.states} - {0}
-        # Whatever stood on the left, the lexeme itself contradicts it.
-        return _run_of(run.automaton_id, states)
+        # Where no state is left, the lexeme itself contradicts whatever stood on its left.
+        return _run_of(run.automaton_id, {step(state, byte) for state in run.states} - {0}, run.known)
 
 
-def _run_of(automaton_id: int, states: set[int]) -> Run:
-    """The run that may be in any of `states`; it is known to be dead if there are none."""
-    return Run(automaton_id, tuple(sorted(states)), False) if states else Run(automaton_id, (0,), True)
+def _run_of(automaton_id: int, states: set[int], known: bool) -> Run:
+    """The run that may be in any of `states`; it is over if there are none."""
+    return Run(automaton_id, tuple(sorted(states)), known) if states else _NO_RUN
 
 
 def _continuations(lead: int) -> int:

@@ -18,8 +18,6 @@ import numpy as np
 
 FALSE = 0
 TRUE = 1
-LEFT = -1
-"""Stands where an atom has its automaton: the atom's truth depends on the text left of the lexeme."""
 
 _LAST = sys.maxsize
 
@@ -50,7 +48,6 @@ class Formulas:
 
     def __init__(self) -> None:
         self.automata: list[Automaton] = []
-        self.left_questions: list[str] = []
         self._registered: dict[tuple, int] = {}
         self._atoms: list[tuple[int, int]] = []
         self._levels: dict[tuple[int, int], int] = {}
@@ -75,18 +72,12 @@ class Formulas:
 
     def atom(self, automaton_id: int, state: int) -> int:
         """Automaton `automaton_id`, now in `state`, will report a match after at least one more byte."""
-        if automaton_id != LEFT and not self.automata[automaton_id].alive[state]:
+        if not self.automata[automaton_id].alive[state]:
             return FALSE
         level = self._levels.setdefault((automaton_id, state), len(self._atoms))
         if level == len(self._atoms):
             self._atoms.append((automaton_id, state))
         return self._node(level, FALSE, TRUE)
-
-    def left_atom(self, question: str) -> int:
-        """An atom that only the text left of the lexeme decides; `question` tells a person what it asks."""
-        if question not in self.left_questions:
-            self.left_questions.append(question)
-        return self.atom(LEFT, self.left_questions.index(question))
 
     def negate(self, formula: int) -> int:
         """Not `formula`."""
@@ -160,8 +151,6 @@ class Formulas:
         return [self._atoms[level] for level in sorted(levels)]
 
     def _atom_derivative(self, automaton_id: int, state: int, byte: int) -> int:
-        if automaton_id == LEFT:
-            return self.atom(LEFT, state)
         automaton = self.automata[automaton_id]
         after = automaton.step(state, byte)
         return self.either(automaton.accept[after], self.atom(automaton_id, after))

@@ -1,9 +1,10 @@
 """The lexer as a graph of guarded states: Lark's backtracking lexer, one symbol at a time.
 
-A **lexer state** is a pair (guard, scanner state). The scanner state says how far the current lexeme has
-got; the guard is a formula that the text to come must satisfy: that no earlier lexeme matches further
-than where it was taken to end, and that lookaheads hold. A state between two lexemes, (guard, start of
-a scanner), is a **boundary**.
+A **lexer state** is (guard, scanner state, left-context class). The scanner state says how far the current
+lexeme has got; the guard is a formula that the text to come must satisfy: that no earlier lexeme matches
+further than where it was taken to end, and that lookaheads hold; the left-context class is all that later
+lexemes can ask about the text so far. A state between two lexemes, with a scanner at its start, is a
+**boundary**.
 
 Where a lexeme may end, the state has a **gate** for it: the boundary behind it, for each scanner that may
 read on, since in contextual mode that depends on the parser state that the lexeme's terminal leads to.
@@ -24,8 +25,9 @@ import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
-from jaxgcd.lexing.minimise import refine
-from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanner, joint_classes
+from jaxgcd.lexing.left import TEXT_START
+from jaxgcd.lexing.minimise import joint_classes, refine
+from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanner, Scanners
 
 INITIAL = 1
 """The lexer state before any text."""
@@ -68,7 +70,7 @@ class LexerGraph:
 
 def build_graph(
     formulas: Formulas,
-    scanners: Sequence[Scanner],
+    scanners: Scanners,
     first: int,
     next_scanners: Sequence[Collection[int]],
     end: int,
@@ -80,7 +82,7 @@ def build_graph(
 
     Args:
         formulas: the diagram that the scanners' conditions live in.
-        scanners: all scanners.
+        scanners: all scanners, with the left-context classes that choose between their variants.
         first: the scanner at the start of a text.
         next_scanners: for each terminal the scanners that may read on after it.
         end: the terminal `$END`.
@@ -107,17 +109,27 @@ class _Builder:
         # A byte that no token spells is a class of its own that leads nowhere.
         spelled = np.array([byte in spellable for byte in range(END_OF_TEXT)])
         every = [automaton.classes for automaton in formulas.automata]
-        classes, self._bytes = joint_classes([spelled, *every])
+        classes, self._bytes = joint_classes([spelled, scanners.left.classes, *every])
         self._dropped = [not spelled[byte] for byte in self._bytes]
         self.classes = np.append(classes, len(self._bytes)).astype(np.int32)
         self._steps = [
             [[row[c] for c in scanner.classes[self._bytes].tolist()] for row in scanner.trans]
-            for scanner in scanners
+            for scanner in scanners.variants
         ]
-        self._states: list[tuple[int, int, int]] = [(FALSE, 0, DEAD), (TRUE, first, START)]
-        self._states += [(FALSE, 0, -self._ENDED), (FALSE, 0, -self._FINAL)]
+        self._left = scanners.left.trans[:, scanners.left.classes[self._bytes]].tolist()
+        self._forgets = [
+            [
+                distance >= scanners.left.reach
+                for distance in _characters_to_match(steps, scanner, self._bytes)
+            ]
+            for steps, scanner in zip(self._steps, scanners.variants, strict=True)
+        ]
+        # A state is (guard, variant of a scanner, its state, left-context class).
+        self._states: list[tuple[int, int, int, int]] = [(FALSE, 0, DEAD, 0)]
+        self._states += [(TRUE, scanners.choice[first][TEXT_START], START, TEXT_START)]
+        self._states += [(FALSE, 0, -self._ENDED, 0), (FALSE, 0, -self._FINAL, 0)]
         self._number = {state: number for number, state in enumerate(self._states)}
-        self._gates: dict[tuple[int, ...], int] = {(DEAD,) * len(scanners): 0}
+        self._gates: dict[tuple[int, ...], int] = {(DEAD,) * len(scanners.choice): 0}
 
     def build(self) -> LexerGraph:
         width = len(self._bytes) + 1
@@ -139,43 +151,60 @@ class _Builder:
         trimmed = _trim(np.array(delta, np.int32), gates, accepts, self._FINAL)
         return _minimal(self.classes, *trimmed, self._FINAL)
 
-    def _intern(self, guard: int, scanner: int, state: int) -> int:
+    def _intern(self, guard: int, variant: int, state: int, left: int) -> int:
         if guard == FALSE or state == DEAD:
             return DEAD
-        number = self._number.setdefault((guard, scanner, state), len(self._states))
+        number = self._number.setdefault((guard, variant, state, left), len(self._states))
         if number == len(self._states):
-            self._states.append((guard, scanner, state))
+            self._states.append((guard, variant, state, left))
         return number
+
+    def _boundary(self, guard: int, scanner: int, left: int) -> int:
+        return self._intern(guard, self._scanners.choice[scanner][left], START, left)
 
     def _gate(self, *boundaries: int) -> int:
         """The gate with one boundary for each scanner, or the same for all."""
-        row = boundaries if len(boundaries) > 1 else boundaries * len(self._scanners)
+        row = boundaries if len(boundaries) > 1 else boundaries * len(self._scanners.choice)
         return self._gates.setdefault(row, len(self._gates))
 
-    def _read(self, guard: int, scanner: int, state: int, symbol: int) -> int:
+    def _read(self, guard: int, variant: int, state: int, left: int, symbol: int) -> int:
         if symbol == len(self._bytes):
             return self._ENDED if state == START and self._formulas.at_end(guard) else DEAD
         if self._dropped[symbol]:
             return DEAD
-        after = self._steps[scanner][state][symbol]
+        after = self._steps[variant][state][symbol]
         guard = self._formulas.derivative(guard, self._bytes[symbol]) if after else FALSE
-        return self._intern(guard, scanner, after)
+        # Where a lexeme is too far from its end for it to matter, any left-context class will do.
+        left = TEXT_START if self._forgets[variant][after] else self._left[left][symbol]
+        return self._intern(guard, variant, after, left)
 
-    def _accepts(self, guard: int, scanner: int, state: int) -> Accepts:
+    def _accepts(self, guard: int, variant: int, state: int, left: int) -> Accepts:
         formulas, found = self._formulas, []
-        stays = formulas.without(guard, self._scanners[scanner].later[state])
-        for label, condition in self._scanners[scanner].matches[state]:
+        scanner, same = self._scanners.variants[variant], self._scanners.scanner_of[variant]
+        stays = formulas.without(guard, scanner.later[state])
+        for label, condition in scanner.matches[state]:
             then = formulas.both(stays, condition)
             if label == IGNORED:  # the parser has not moved, so the same scanner reads on
-                found.append((label, self._gate(self._intern(then, scanner, START))))
+                found.append((label, self._gate(self._boundary(then, same, left))))
             elif label != REJECTED:
                 after = self._next[label]
-                row = [
-                    self._intern(then, s, START) if s in after else DEAD for s in range(len(self._scanners))
-                ]
+                every = range(len(self._scanners.choice))
+                row = [self._boundary(then, s, left) if s in after else DEAD for s in every]
                 found.append((label, self._gate(*row)))
             stays = formulas.without(stays, condition)
         return tuple(found)
+
+
+def _characters_to_match(steps: list[list[int]], scanner: Scanner, firsts: list[int]) -> list[int]:
+    """For each state of a scanner how many characters must at least begin before a lexeme can end."""
+    starts = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
+    found = np.array([0 if matches else len(steps) for matches in scanner.matches])
+    trans = np.array(steps, np.int64)
+    while True:
+        nearer = np.minimum(found, (found[trans] + starts).min(axis=1))
+        if (nearer == found).all():
+            return found.tolist()
+        found = nearer
 
 
 def _trim(delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts], final: int):

@@ -18,7 +18,7 @@ def minimise(classes: np.ndarray, trans: np.ndarray, accept: Sequence[int]) -> A
     Args:
         classes: `uint8[256]`, byte to byte class; classes are numbered by their first bytes.
         trans: `int32[states, classes]`; state 0 is dead and state 1 the start.
-        accept: a formula for each state.
+        accept: a formula, or some other label, for each state; 0 for state 0.
     """
     classes, trans = _merge_classes(classes, trans)
     block = refine(trans, np.asarray(accept))
@@ -83,3 +83,13 @@ def _breadth_first(rows: np.ndarray, block: np.ndarray) -> list[int]:
                     seen.add(found)
                     order.append(member[found])
     return order
+
+
+def joint_classes(partitions: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """The coarsest classes of the 256 bytes that respect some partitions, and each class's first byte."""
+    alike = np.zeros(256, np.int64)  # where there is no partition at all
+    _, first, classes = np.unique(
+        np.stack([alike, *partitions]), axis=1, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    return np.argsort(order)[classes.ravel()], first[order].tolist()

@@ -4,12 +4,15 @@ Lark tries a scanner's terminals in order and takes the first that matches, not 
 own automaton is built once; the scanner's states are ordered lists of their states, cut behind the first
 terminal that matches for certain. Relabelling (a keyword's text matched by an identifier's regex) runs the
 keywords' automata alongside.
+
+Where terminals look at the text left of their lexeme, a scanner has a variant for each way in which that
+text bears on them (see `left`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +21,8 @@ import numpy as np
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.automaton import compile_pattern
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
-from jaxgcd.lexing.minimise import refine
+from jaxgcd.lexing.left import Tracker, joint
+from jaxgcd.lexing.minimise import joint_classes, refine
 
 DEAD, START = 0, 1
 IGNORED = -1
@@ -67,6 +71,24 @@ class Scanner:
     later: list[int]
 
 
+@dataclass(frozen=True)
+class Scanners:
+    """All scanners, each in one variant or more.
+
+    Attributes:
+        left: the left-context classes.
+        variants: the automata.
+        scanner_of: for each variant the scanner that it is one of.
+        choice: `choice[scanner][state of left]`, the variant that reads a lexeme which begins there; -1
+            inside a character, where none begins.
+    """
+
+    left: Tracker
+    variants: list[Scanner]
+    scanner_of: list[int]
+    choice: list[list[int]]
+
+
 class _Thread(NamedTuple):
     terminal: int
     state: int
@@ -80,7 +102,7 @@ def build_scanners(
     labels: dict[str, int],
     *,
     limit: int = 20_000,
-) -> list[Scanner]:
+) -> Scanners:
     """Builds scanners, each from an ordered list of terminals, whose automata they share.
 
     Args:
@@ -95,20 +117,34 @@ def build_scanners(
     """
 
     @functools.cache
-    def compiled(pattern: str, name: str) -> int:
+    def compiled(pattern: str, name: str) -> Tracker:
         return compile_pattern(formulas, pattern, name)
 
-    return [_Builder(formulas, terminals, labels, compiled, limit).build() for terminals in scanners]
+    trackers = [[compiled(t.pattern, t.name) for t in terminals] for terminals in scanners]
+    asking = list(dict.fromkeys(tracker for row in trackers for tracker in row if tracker.asks))
+    result = Scanners(joint(asking), [], [], [])
+    for number, (terminals, row) in enumerate(zip(scanners, trackers, strict=True)):
+        keywords = [[compiled(p, n).alone[0] for n, p in t.keywords] for t in terminals]
+        variant: dict[tuple[int, ...] | None, int] = {None: -1}
+        choices = [_choose(row, asking, there) for there in result.left.automata]
+        for automata in choices:
+            if automata is not None and automata not in variant:
+                variant[automata] = len(result.variants)
+                builder = _Builder(formulas, terminals, labels, automata, keywords, limit)
+                result.variants.append(builder.build())
+                result.scanner_of.append(number)
+        result.choice.append([variant[automata] for automata in choices])
+    return result
 
 
-def joint_classes(partitions: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
-    """The coarsest classes of the 256 bytes that respect some partitions, and each class's first byte."""
-    alike = np.zeros(256, np.int64)  # where there is no partition at all
-    _, first, classes = np.unique(
-        np.stack([alike, *partitions]), axis=1, return_index=True, return_inverse=True
-    )
-    order = np.argsort(first)
-    return np.argsort(order)[classes.ravel()], first[order].tolist()
+def _choose(
+    trackers: Sequence[Tracker], asking: Sequence[Tracker], there: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """The automata of a scanner's terminals, given those of all the terminals that look left."""
+    if there is None:
+        return None
+    known = dict(zip(asking, there, strict=True))
+    return tuple(known[tracker] if tracker.asks else tracker.alone[0] for tracker in trackers)
 
 
 class _Builder:
@@ -117,23 +153,24 @@ class _Builder:
         formulas: Formulas,
         terminals: Sequence[ScannerTerminal],
         labels: dict[str, int],
-        compiled: Callable[[str, str], int],
+        automata: Sequence[int],
+        keywords: Sequence[Sequence[int]],
         limit: int,
     ):
         self._formulas = formulas
         self._terminals = terminals
         self._limit = limit
-        self._automata = [compiled(t.pattern, t.name) for t in terminals]
-        self._keywords = [[compiled(p, n) for n, p in t.keywords] for t in terminals]
+        self._automata = automata
+        self._keywords = keywords
         self._labels = [IGNORED if t.ignored else labels.get(t.name, REJECTED) for t in terminals]
         self._keyword_labels = [[labels.get(name, REJECTED) for name, _ in t.keywords] for t in terminals]
         used = self._used()
-        automata = [formulas.automata[i] for i in used]
-        classes, self._bytes = joint_classes([automaton.classes for automaton in automata])
+        read = [formulas.automata[i] for i in used]
+        classes, self._bytes = joint_classes([automaton.classes for automaton in read])
         self.classes = classes.astype(np.uint8)
         self._steps = {
             i: automaton.trans[:, automaton.classes[self._bytes]].tolist()
-            for i, automaton in zip(used, automata, strict=True)
+            for i, automaton in zip(used, read, strict=True)
         }
 
     def _used(self) -> list[int]:
