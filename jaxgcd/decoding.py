@@ -253,7 +253,10 @@ def _row_advance(tables: Tables, state: State, token: Array) -> State:
 
     runs = (state.lexer, _with_slack(tables, state.stack), state.depth)
     stop = jnp.where(known & (state.status == Status.RUNNING), end, begin)
-    _, runs, deepest = lax.while_loop(lambda carry: carry[0] < stop, read, (begin, runs, jnp.int32(0)))
+    # One terminal may need `slack` more than `max_depth`; beyond that the stack's array would be too short.
+    _, runs, deepest = lax.while_loop(
+        lambda carry: (carry[0] < stop) & (carry[2] <= tables.max_depth), read, (begin, runs, jnp.int32(0))
+    )
     lexer, stack, depth = runs
     is_eos = known & (tables.token_symbol[begin] == END_OF_TEXT)
     finished = is_eos & _ends(tables, lexer, stack, depth)

@@ -114,7 +114,7 @@ def compile_small(
 def compile_any(
     grammar: str, vocabulary: Any, *, shape: tuple[int, int] = REAL_SHAPE, **options: Any
 ) -> Compiled:
-    """Compile (basic lexer, if not told otherwise); collects `InexactGrammarWarning`s, lets others through."""
+    """Compile (by default with the basic lexer); collects `InexactGrammarWarning`s, lets others through."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", jaxgcd.InexactGrammarWarning)
         tables = jaxgcd.compile_grammar(grammar, vocabulary, **{"lexer": "basic", **options})

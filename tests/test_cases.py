@@ -196,7 +196,7 @@ def test_walks_along_the_masks_end_in_texts_of_lark(case: Case, lexer: str) -> N
 @both_modes
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals(name: str, lexer: str) -> None:
-    """Lark parses none of the texts that could be in the language, and the library says that there is none."""
+    """Lark parses none of the texts that could be in the language, and the library says so."""
     (case,) = (case for case in CASES if case.id == name)
     _, message, letters, longest = REFUSED[name]
     lark = lark_of(case, lexer)

@@ -92,6 +92,18 @@ def test_overflow_keeps_the_text_and_disturbs_no_other_row() -> None:
         assert (shallow == unlimited).all()
 
 
+@pytest.mark.parametrize("count", [10, 11, 12])
+def test_a_token_that_overflows_in_the_middle_ends_the_row(count: int) -> None:
+    """After the limit, empty and unit reductions on a stack that is cut off would never end."""
+    vocabulary = jaxgcd.Vocabulary([b"(", b")", b",", b"((((())", b""], eos=[4])
+    grammar = 'start: "(" args ")"\nargs: | start ("," start)*'
+    tables = jaxgcd.compile_grammar(grammar, vocabulary, max_depth=16)
+    state = after(tables, *[0] * count)
+    assert int(state.status) == jaxgcd.Status.RUNNING
+    state = jaxgcd.advance(tables, state, jnp.int32(3))
+    assert int(state.status) == jaxgcd.Status.OVERFLOW
+
+
 def test_a_stack_at_its_limit_still_has_the_right_mask() -> None:
     # "((((" then "a": the start state, 4 brackets and the `a` that is stepped for the mask make 6.
     tables = jaxgcd.compile_grammar(NESTED, VOCABULARY, max_depth=5)

@@ -96,6 +96,8 @@ def test_dead_ends_are_dead() -> None:
         "guard closes the way": "xy",
         "keyword after a name": "f",
         "dead inside a loop": "(.",
+        "dead behind the first terminal": "tv",
+        "dead in a second reading": "tuv",
     }
     for small in DEAD_ENDS:
         assert not small.language().viable(dead[small.name].encode()), small.name

@@ -71,7 +71,7 @@ def case(
     basic: tuple[str, ...] = (),
     refused_in: tuple[str, ...] = MODES,
 ) -> Case:
-    """`yes` and `no`: what Lark says in both modes; `contextual`, `basic`: what it parses in that mode only."""
+    """`yes` and `no`: Lark's word in both modes; `contextual`, `basic`: what it parses in that mode only."""
     verdicts = dict.fromkeys(yes, MODES) | dict.fromkeys(no, ())
     verdicts |= dict.fromkeys(contextual, ("contextual",)) | dict.fromkeys(basic, ("basic",))
     texts = {lexer: {text: lexer in modes for text, modes in verdicts.items()} for lexer in MODES}
@@ -239,7 +239,7 @@ PARSING = [
     case("only unproductive rules", 'start: "a" start', no=("", "a", "aa"), refused=EMPTY),
 ]
 
-# Each parser state has a scanner of its own in contextual mode; in basic mode all terminals compete everywhere.
+# In contextual mode each parser state has its own scanner; in basic mode all terminals compete everywhere.
 CONTEXTS = [
     case(
         "a keyword where none can be is a name",

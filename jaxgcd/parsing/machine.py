@@ -77,14 +77,6 @@ class Machine:
                 )
             seen.add(known)
 
-    def resume(self, pop: Pop, under: Known, terminal: int) -> Known | Pop | None:
-        """Goes on after `pop` with `terminal` on the known states `under`, as `feed` does."""
-        if pop.skip >= len(under):
-            return Pop(pop.skip - len(under), pop.nonterminal)
-        known = under[: len(under) - pop.skip]
-        target = self.table.goto[known[-1]].get(pop.nonterminal)
-        return None if target is None else self.feed((*known, target), terminal)
-
 
 def predecessors(table: ParseTable) -> list[tuple[int, ...]]:
     """For each parser state, the states that may lie directly below it on a stack."""

@@ -70,6 +70,7 @@ class Viability:
         self._verdicts: dict[tuple[int, int], int] = {}
         self._viable: dict[int, int] = {}
         self.complete = self._visit_stacks(limit)
+        self.all_viable = all(verdict == ALIVE for verdict in self._viable.values()) or not self.complete
 
     def verdict(self, top: int, boundary: int) -> int:
         """`DEAD`, `ALIVE` or `MIXED` (it depends on what lies below `top`), for `top` shifted on a viable
@@ -135,24 +136,38 @@ class Viability:
         return {state: sorted(found.union(*(skips[b] for b in found))) for state, found in met.items()}
 
     # The saturation. The unknowns are `_lifted[s, u, b]`: the items below `s` once `u` was shifted on top of
-    # it at boundary class `b`. They only grow, so a work list reaches the least solution.
+    # it at boundary class `b`; and `_lifted[s, -1 - N, c]`: those after an empty reduction to nonterminal `N`
+    # on `s` under column `c`. They only grow, so a work list reaches the least solution.
 
     def _saturate(self) -> None:
         todo = [(s, u, b) for s, shifts in enumerate(self._shifts) for u, b, _ in shifts]
         self._lifted = {edge: {} for edge in todo}
         self._users = {edge: set() for edge in todo}
-        queued = set(todo)
-        while todo:
-            edge = todo.pop()
-            queued.discard(edge)
-            state, target, boundary = edge
-            items = self._lift(state, self._outcomes(target, boundary, edge), edge)
+        self._unsettled, self._queued = todo, set(todo)
+        self._settle()
+
+    def _settle(self) -> None:
+        while self._unsettled:
+            edge = self._unsettled.pop()
+            self._queued.discard(edge)
+            state, target, label = edge
+            empty = target < 0
+            items = {(0, -1 - target): 1 << label} if empty else self._outcomes(target, label, edge)
+            items = self._lift(state, items, edge)
             if items != self._lifted[edge]:
                 self._lifted[edge] = items
-                todo += (new := self._users[edge] - queued)
-                queued |= new
+                self._queue(self._users[edge] - self._queued)
+
+    def _queue(self, edges: set[tuple[int, int, int]]) -> None:
+        self._unsettled += sorted(edges)
+        self._queued |= edges
 
     def _read(self, edge: tuple[int, int, int], user: tuple[int, int, int] | None) -> Items:
+        if edge not in self._lifted:
+            self._lifted[edge], self._users[edge] = {}, set()
+            self._queue({edge})
+            if user is None:
+                self._settle()
         if user is not None:
             self._users[edge].add(user)
         return self._lifted[edge]
@@ -202,7 +217,7 @@ class Viability:
             elif size == 1:
                 follow.append({(0, origin): columns & mask})
             else:
-                follow.append(self._lift(target, {(0, origin): columns & mask}, user))
+                follow += [self._read((target, -1 - origin, i), user) for i in _bits(columns & mask)]
         for state, after, mask in self._shifts[target]:
             if columns & mask:
                 follow.append(self._read((target, state, after), user))

@@ -47,16 +47,30 @@ class Acceptance:
     """
 
     def __init__(
-        self, machine: Machine, viability: Viability, classes: SuffixClasses, scanner_of: Sequence[int]
+        self,
+        machine: Machine,
+        viability: Viability,
+        classes: SuffixClasses,
+        scanner_of: Sequence[int],
+        runs: int,
     ):
         self._machine = machine
         self._viability = viability
         self._classes = classes
         self._scanner_of = scanner_of
+        # With several readings of one text, the text may be viable through another one.
+        self._trusted = runs == 1 or viability.all_viable
         self._outcomes: dict[tuple[int, Known, bool], Outcome] = {}
         self._revealed: dict[tuple[Waiting, int], Outcome] = {}
 
-    def outcome(self, suffix_class: int, known: Known, sure: bool = True) -> Outcome:
+    def entry(self, suffix_class: int, top: int) -> Outcome:
+        """What becomes of a suffix class in a row's state, with `top` just shifted or standing there."""
+        viable = self._viability.viable(top)
+        if viable == DEAD:
+            return REJECTED
+        return self.outcome(suffix_class, (top,), self._trusted and viable == ALIVE)
+
+    def outcome(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
         """What becomes of a suffix class on a stack whose top states are `known`, the top last."""
         key = (suffix_class, known, sure)
         if key not in self._outcomes:

@@ -153,7 +153,7 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
     with _stage(seconds, "spanner"):
         spanner = build_spanner(graph, boundaries, vocabulary, [_takes(contexts) for contexts in after])
     with _stage(seconds, "walk"):
-        acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of)
+        acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
         walk = Walk(acceptance, predecessors(table))
         slots = Slots(graph, spanner, walk, vocabulary.size)
     return (

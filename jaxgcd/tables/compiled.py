@@ -51,12 +51,12 @@ class Compiled:
     def always_accepted(self, lexer_state: int, parser_state: int) -> np.ndarray:
         """See `Tables.always_accepted`."""
         self._check_parser_state(parser_state)
-        return self._tokens(lexer_state, lambda c: self.acceptance.outcome(c, (parser_state,)) is None)
+        return self._tokens(lexer_state, lambda c: self.acceptance.entry(c, parser_state) is None)
 
     def context_dependent(self, lexer_state: int, parser_state: int) -> np.ndarray:
         """See `Tables.context_dependent`."""
         self._check_parser_state(parser_state)
-        return self._tokens(lexer_state, lambda c: bool(self.acceptance.outcome(c, (parser_state,))))
+        return self._tokens(lexer_state, lambda c: bool(self.acceptance.entry(c, parser_state)))
 
     def dependents(self, terminal: int, group: int, top: int) -> list[int]:
         """The members of a slot's group that depend on the stack below `top`."""

@@ -80,7 +80,7 @@ class Walk:
         """What becomes of a group's members, classes or fans, with `state` on top of the stack."""
         after = self._acceptance.after
         return {
-            member: self._acceptance.outcome(after(member, state) if fans else member, (state,))
+            member: self._acceptance.entry(after(member, state) if fans else member, state)
             for member in self.hashes[group]
         }
 

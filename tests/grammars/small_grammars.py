@@ -136,6 +136,14 @@ LEXING = [
 ]
 
 RULES = [
+    Small(
+        "empty rule in front, again and again", 'start: item start | item\nitem: opt "b"\nopt: "a" |', "ab"
+    ),
+    Small(
+        "empty list in front, again and again",
+        'block: stmt block |\nstmt: mods "x" ";"\nmods: | "s" mods\nstart: block',
+        "xs;",
+    ),
     Small("recursive start, middle", 'start: | "(" start ")" start', "()", slack=0, growth=1, longest=6),
     Small("recursive start, right", 'start: "a" | "a" start "b"', "ab", slack=1, growth=1, longest=6),
     Small("left recursion", 'start: l\nl: l "," A | A\nA: /a+/', "a,"),
@@ -211,6 +219,20 @@ DEAD_ENDS = [
         dead_ends=True,
     ),
     Small("keyword after a name", 'start: NAME IF | IF "."\nIF: "if"\nNAME: /[if]+/', "if.", dead_ends=True),
+    Small(
+        "dead behind the first terminal",
+        'start: S x | T x NEVER | "tw"\nx: V\nS: "s"\nT: "t"\nV: "v"\n%declare NEVER',
+        "stvw",
+        dead_ends=True,
+    ),
+    Small(
+        "dead in a second reading",
+        'start: S x | T x NEVER | LONG\nx: U x | V\nS: "s"\nT: "t"\nU: "u"\nV: "v"\n'
+        "LONG: /tu+w/\n%declare NEVER",
+        "stuvw",
+        longest=6,
+        dead_ends=True,
+    ),
     Small("dead inside a loop", 'start: ("(" x ")")*\nx: "." A A | A\nA: /a+/', "()a.", dead_ends=True),
 ]
 
