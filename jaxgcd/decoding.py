@@ -113,6 +113,7 @@ def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
         >>> jaxgcd.allowed(tables, jaxgcd.init(tables)).tolist()
         [1]
     """
+    _check_state(tables, state)
     batch = state.status.shape
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(batch) :]), state)
     words, top = jax.vmap(functools.partial(_row_words, tables))(flat)
@@ -173,11 +174,27 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
         state: any batch axes.
         token: token ids, one for each row.
     """
-    token = jnp.broadcast_to(jnp.asarray(token).astype(jnp.int32), state.status.shape)
+    _check_state(tables, state)
+    token = jnp.asarray(token)
+    if not jnp.issubdtype(token.dtype, jnp.integer) or token.shape not in ((), state.status.shape):
+        raise ShapeError(
+            f"`token` is {token.dtype}{list(token.shape)}; give integers, one for each row of the batch "
+            f"{state.status.shape}, or one for all."
+        )
+    token = jnp.broadcast_to(token.astype(jnp.int32), state.status.shape)
     step = functools.partial(_row_advance, tables)
     for _ in state.status.shape:
         step = jax.vmap(step)
     return step(state, token)
+
+
+def _check_state(tables: Tables, state: State) -> None:
+    shape = (*state.status.shape, tables.runs, tables.max_depth)
+    if state.stack.shape != shape:
+        raise ShapeError(
+            f"The state's stack has the shape {state.stack.shape}, these tables ask for {shape}: it was "
+            "made by `init` for other tables, or its leaves have lost their batch axes."
+        )
 
 
 def _step(tables: Tables, stack: Array, depth: Array, terminal: Array) -> tuple[Array, Array, Array]:

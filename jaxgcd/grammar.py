@@ -15,7 +15,7 @@ import lark
 from lark.exceptions import LarkError
 from lark.lexer import BasicLexer, ContextualLexer, UnlessCallback
 
-from jaxgcd.errors import GrammarError
+from jaxgcd.errors import GrammarError, GrammarTooLarge
 from jaxgcd.lexing.scanner import ScannerTerminal
 from jaxgcd.parsing.table import START_STATE, ParseTable, parse_table_from_lark
 
@@ -86,7 +86,11 @@ def _build(text: str, start: str, lexer: str) -> lark.Lark:
         raise GrammarError(f"`grammar` must be a text or a `lark.Lark` object, not {type(text).__name__}.")
     try:
         return lark.Lark(text, parser="lalr", lexer=lexer, start=start)
-    except (LarkError, re.error) as error:
+    except RecursionError:
+        raise GrammarTooLarge(
+            "Lark exceeds Python's recursion limit on this grammar; nest it less."
+        ) from None
+    except (LarkError, re.error, OSError, OverflowError) as error:
         raise GrammarError(f"Lark rejects the grammar: {error}") from error
 
 

@@ -72,7 +72,7 @@ def sample(
         tables: the compiled grammar.
         state: any batch axes.
         logits: batch axes as in `state`, as wide as the vocabulary's `size`.
-        temperature: divides the logits; 0 takes the most likely token.
+        temperature: divides the logits; 0 (or less) takes the most likely token.
 
     Returns:
         The tokens, and the state after them.
@@ -85,12 +85,12 @@ def sample(
         >>> int(token)
         0
     """
-    masked = mask_logits(tables, state, logits)
     temperature = jnp.asarray(temperature, logits.dtype)
+    scaled = logits / jnp.where(temperature > 0, temperature, jnp.ones_like(temperature))
+    # Masked last and with -inf: a finite fill divided by a high temperature would come back into reach.
+    masked = mask_logits(tables, state, scaled, fill=-jnp.inf)
     greedy = jnp.argmax(masked, axis=-1).astype(jnp.int32)
-    # The mask's fill is finite; a temperature below 1 would turn it into -inf, which `categorical` takes as
-    # well.
-    drawn = jax.random.categorical(key, masked / jnp.where(temperature > 0, temperature, 1)).astype(jnp.int32)
+    drawn = jax.random.categorical(key, masked).astype(jnp.int32)
     token = jnp.where(temperature > 0, drawn, greedy)
     return token, advance(tables, state, token)
 

@@ -308,6 +308,42 @@ def test_generate_reports_how_each_row_ended() -> None:
     assert out.finish.tolist() == [jaxgcd.Finish.STUCK] * 3 and out.length.tolist() == [0] * 3
 
 
+@pytest.mark.parametrize("temperature", [jnp.inf, 1e30])
+def test_a_hot_sample_is_still_allowed(nested: jaxgcd.Tables, temperature: float) -> None:
+    state = jaxgcd.init(nested, (64,))
+    token, _ = jaxgcd.sample(
+        jax.random.key(0), nested, state, jnp.zeros((64, 8), jnp.float32), temperature=temperature
+    )
+    assert set(token.tolist()) == {0, 2, 4}
+
+
+def test_states_and_tokens_of_the_wrong_kind_are_errors(nested: jaxgcd.Tables) -> None:
+    shallow = jaxgcd.compile_grammar(NESTED, VOCABULARY, max_depth=5)
+    with pytest.raises(jaxgcd.ShapeError, match="other tables"):
+        jaxgcd.allowed(nested, jaxgcd.init(shallow))
+    for token in (jnp.array([0.7, 1.0]), jnp.array([True, False]), jnp.array([0])):
+        with pytest.raises(jaxgcd.ShapeError, match="integers"):
+            jaxgcd.advance(nested, jaxgcd.init(nested, (2,)), token)
+    with pytest.raises(jaxgcd.ShapeError, match="nope"):
+        jaxgcd.pad(nested, {"nope": 3})
+
+
+def test_wrong_arguments_of_compile_grammar_are_errors() -> None:
+    with pytest.raises(jaxgcd.VocabularyError, match="from_tokenizer"):
+        jaxgcd.compile_grammar(NESTED, TOKENS)  # type: ignore[arg-type]
+    for options in (
+        {"max_depth": 8.5},
+        {"max_depth": 1},
+        {"start": ["start"]},
+        {"check": "x"},
+        {"lexer": "x"},
+    ):
+        with pytest.raises(jaxgcd.GrammarError):
+            jaxgcd.compile_grammar(NESTED, VOCABULARY, **options)
+    with pytest.raises(jaxgcd.GrammarError, match="nowhere"):
+        jaxgcd.compile_grammar("start: A\n%import .nowhere.A", VOCABULARY)
+
+
 def test_generate_checks_its_arguments(nested: jaxgcd.Tables) -> None:
     decode_fn, cache, state, last = toy(nested, (2,))
     with pytest.raises(jaxgcd.ShapeError, match="max_new_tokens"):

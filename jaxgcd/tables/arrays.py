@@ -221,6 +221,8 @@ def pad(tables: Tables, like: Tables | dict[str, int] | None = None) -> Tables:
         target.update({name: _next_power(n) for name, n in own.items() if name not in _UNPADDED})
     else:
         target.update(like.sizes if isinstance(like, Tables) else like)
+    if unknown := set(target) - set(own):
+        raise ShapeError(f"There are no sizes {sorted(unknown)}; they are {sorted(own)}.")
     for name, length in own.items():
         if target[name] < length or (name in _UNPADDED and target[name] != length):
             raise ShapeError(

@@ -10,7 +10,13 @@ from contextlib import contextmanager
 
 import lark
 
-from jaxgcd.errors import GrammarError, GrammarTooLarge, InexactGrammarError, InexactGrammarWarning
+from jaxgcd.errors import (
+    GrammarError,
+    GrammarTooLarge,
+    InexactGrammarError,
+    InexactGrammarWarning,
+    VocabularyError,
+)
 from jaxgcd.grammar import load_grammar
 from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
 from jaxgcd.lexing.formula import Formulas
@@ -107,6 +113,15 @@ def compile_grammar(
     """
     if check not in CHECKS:
         raise GrammarError(f"`check={check!r}` is not supported; use one of {', '.join(map(repr, CHECKS))}.")
+    if not isinstance(vocabulary, Vocabulary):
+        raise VocabularyError(
+            f"`vocabulary` must be a `jaxgcd.Vocabulary`, not {type(vocabulary).__name__}; make one with "
+            "`Vocabulary(tokens, eos=...)` or `Vocabulary.from_tokenizer(tokenizer)`."
+        )
+    if not isinstance(max_depth, int) or not isinstance(start, str):
+        raise GrammarError(
+            f"`max_depth={max_depth!r}` must be an integer and `start={start!r}` a rule's name."
+        )
     if max_depth < 2:
         raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
     compiled, seconds = _compile(grammar, vocabulary, start, lexer)
