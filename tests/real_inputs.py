@@ -1,6 +1,6 @@
 """Real grammars with texts, and real vocabularies as plain data, read without the library.
 
-Every text parses with python-lark (basic lexer), which the tests check first.
+Which texts python-lark parses, in which lexer mode, is what the tests check first.
 """
 
 import functools
@@ -23,6 +23,15 @@ class Real:
     shipped: bool  # in examples/; else in the data folder
     texts: tuple[str, ...]
     wrong: tuple[str, ...]
+    contextual: tuple[str, ...] = ()  # right in contextual mode, wrong in basic mode
+
+    def right_in(self, lexer: str) -> tuple[str, ...]:
+        """Texts that Lark parses in a mode."""
+        return self.texts + (self.contextual if lexer == "contextual" else ())
+
+    def wrong_in(self, lexer: str) -> tuple[str, ...]:
+        """Texts that it does not parse."""
+        return self.wrong + (self.contextual if lexer == "basic" else ())
 
     def path(self, data_dir: Callable[[], Path]) -> Path:
         """The grammar's file; the data folder is asked for only where it is needed."""
@@ -32,9 +41,9 @@ class Real:
 
 
 @functools.cache
-def finder(path: Path) -> Finder:
+def finder(path: Path, lexer: str) -> Finder:
     """Lark's parser for a grammar file, with its search for witnesses."""
-    return Finder(Lark(path.read_text(), parser="lalr", lexer="basic"))
+    return Finder(Lark(path.read_text(), parser="lalr", lexer=lexer))
 
 
 REAL = [
@@ -69,6 +78,10 @@ REAL = [
             "DROP TABLE t;",
             "SELECTa FROM t;",
             "",
+        ),
+        (
+            "SELECT from FROM t AS u WHERE u.select = 1;",
+            "select a.from from select as where order by order;",
         ),
     ),
     Real(
@@ -105,10 +118,11 @@ REAL = [
             "int main() { return 0 }",
             "main() {}",
             "int f() { // no\n\n }",
-            "int if() {}",
+            "int f() { while = 2; }",
             "int f() { return x == 1; }",
             "/*",
         ),
+        ("int if() {}", "int f(int while){ int for = 1; return for; }", "intx(){ int y=if; }"),
     ),
 ]
 

@@ -1,7 +1,9 @@
 """Masks of real grammars over real vocabularies: witnesses that Lark parses; texts in all segmentations."""
 
+import os
 import random
 import zlib
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,34 @@ MAX_DEPTH = 1024  # a token of 96 minus signs pushes 96 states, and a walk may d
 TRIES_FOR_ZEROS = 12  # texts that Lark may try in vain for a token that is masked
 
 
-@pytest.fixture(scope="session", params=["mistral", "smollm2"])
+PROVE = os.environ.get("JAXGCD_PROVE", "0") not in ("", "0")
+MODES = ("basic", "contextual")
+VOCABULARIES = ("mistral", "smollm2")
+QUICK = {"json-own", "sql-own", "c-data"}  # contextual in every run, with the first vocabulary
+
+
+def name_of(real: Real) -> str:
+    return f"{real.name}-{'own' if real.shipped else 'data'}"
+
+
+def is_chosen(vocabulary: str, real: Real, lexer: str) -> bool:
+    """`make prove` runs every combination; `make test` all basic ones and the quick contextual ones."""
+    return lexer == "basic" or PROVE or (vocabulary == VOCABULARIES[0] and name_of(real) in QUICK)
+
+
+RUNS = [run for run in product(VOCABULARIES, REAL, MODES) if is_chosen(*run)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test runs once for every different choice of what it asks for."""
+    axes = ("vocabulary", "real", "lexer")
+    places = [place for place, axis in enumerate(axes) if axis in metafunc.fixturenames]
+    chosen = list(dict.fromkeys(tuple(run[place] for place in places) for run in RUNS))
+    names = ["-".join(name_of(part) if isinstance(part, Real) else part for part in run) for run in chosen]
+    metafunc.parametrize([axes[place] for place in places], chosen, ids=names, scope="session", indirect=True)
+
+
+@pytest.fixture(scope="session")
 def vocabulary(request: pytest.FixtureRequest) -> RealVocabulary:
     """A real tokenizer's tokens, by our own reading of its files."""
     if request.param == "mistral":
@@ -39,10 +68,15 @@ def built(vocabulary: RealVocabulary) -> Any:
     return jaxgcd.Vocabulary.from_tokenizer(vocabulary.tokenizer, eos=list(vocabulary.eos))
 
 
-@pytest.fixture(
-    scope="session", params=REAL, ids=lambda real: f"{real.name}-{'own' if real.shipped else 'data'}"
-)
+@pytest.fixture(scope="session")
 def real(request: pytest.FixtureRequest) -> Real:
+    """A grammar with its texts."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def lexer(request: pytest.FixtureRequest) -> str:
+    """The mode of the lexer, the library's and Lark's."""
     return request.param
 
 
@@ -52,20 +86,26 @@ def path(real: Real, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def compiled(path: Path, built: Any) -> harness.Compiled:
-    return harness.compile_any(path.read_text(), built, max_depth=MAX_DEPTH)
+def search(path: Path, lexer: str) -> Finder:
+    """Lark's parser, and its search for witnesses."""
+    return finder(path, lexer)
 
 
-def test_texts_are_what_they_claim(real: Real, path: Path) -> None:
-    assert all(finder(path).accepts(text) for text in real.texts)
-    assert not any(finder(path).accepts(text) for text in real.wrong)
+@pytest.fixture(scope="session")
+def compiled(path: Path, built: Any, lexer: str) -> harness.Compiled:
+    return harness.compile_any(path.read_text(), built, max_depth=MAX_DEPTH, lexer=lexer)
 
 
-def test_every_prefix_of_a_text_has_a_witness(real: Real, path: Path) -> None:
+def test_texts_are_what_they_claim(real: Real, search: Finder, lexer: str) -> None:
+    assert all(search.accepts(text) for text in real.right_in(lexer))
+    assert not any(search.accepts(text) for text in real.wrong_in(lexer))
+
+
+def test_every_prefix_of_a_text_has_a_witness(real: Real, search: Finder, lexer: str) -> None:
     """The search that judges the masks finds a completion wherever one is known to exist."""
-    for text in real.texts:
+    for text in real.right_in(lexer):
         for end in range(len(text.encode()) + 1):
-            assert finder(path).find(text.encode()[:end]) is not None, text.encode()[:end]
+            assert search.find(text.encode()[:end]) is not None, text.encode()[:end]
 
 
 def test_both_readings_of_the_tokenizer_agree(vocabulary: RealVocabulary, built: Any) -> None:
@@ -92,7 +132,8 @@ def cuts(
 
 def test_texts_in_all_segmentations(
     real: Real,
-    path: Path,
+    search: Finder,
+    lexer: str,
     compiled: harness.Compiled,
     vocabulary: RealVocabulary,
     segmenter: Segmenter,
@@ -100,7 +141,7 @@ def test_texts_in_all_segmentations(
 ) -> None:
     """Every token of an accepted text is allowed, and EOS exactly where Lark parses the text so far."""
     rng = random.Random(zlib.crc32(real.name.encode()))
-    for text in real.texts:
+    for text in real.right_in(lexer):
         sequences = cuts(text, vocabulary, segmenter, rng, 6 * prove_factor)
         trail = harness.trails(compiled, sequences)
         assert trail.drawn.all(), [
@@ -108,34 +149,37 @@ def test_texts_in_all_segmentations(
         ]
         for sequence, ends in zip(sequences, trail.ends, strict=True):
             prefixes = [vocabulary.spell(sequence[:count]) for count in range(len(sequence) + 1)]
-            assert [accepts(finder(path), prefix) for prefix in prefixes] == ends[: len(prefixes)].tolist()
+            assert [accepts(search, prefix) for prefix in prefixes] == ends[: len(prefixes)].tolist()
 
 
 def test_wrong_texts_are_stopped(
-    real: Real, compiled: harness.Compiled, vocabulary: RealVocabulary, segmenter: Segmenter
+    real: Real, lexer: str, compiled: harness.Compiled, vocabulary: RealVocabulary, segmenter: Segmenter
 ) -> None:
     rng = random.Random(0)
-    sequences = [cut for text in real.wrong for cut in cuts(text, vocabulary, segmenter, rng, 4)]
+    sequences = [cut for text in real.wrong_in(lexer) for cut in cuts(text, vocabulary, segmenter, rng, 4)]
     assert not any(harness.trails(compiled, sequences).accepts())
 
 
 def test_sampled_bits(
     real: Real,
-    path: Path,
+    search: Finder,
+    lexer: str,
     compiled: harness.Compiled,
     vocabulary: RealVocabulary,
     segmenter: Segmenter,
     prove_factor: int,
 ) -> None:
     """1 bits have a witness; 0 bits have none that is easy to find; EOS is set where Lark parses the text."""
-    rng = random.Random(zlib.crc32(str(path.name).encode()))
-    starts = [random_prefix(pick(rng, real.texts), segmenter, rng) for _ in range(MASKS * prove_factor)]
+    rng = random.Random(zlib.crc32(f"{real.name}.lark".encode()))
+    starts = [
+        random_prefix(pick(rng, real.right_in(lexer)), segmenter, rng) for _ in range(MASKS * prove_factor)
+    ]
     walks = starts[::2] + wander(compiled, starts[1::2], vocabulary, rng)
     for walk, mask in zip(walks, harness.masks(compiled, walks), strict=True):
         prefix = vocabulary.spell(walk)
-        assert all(mask[token] == accepts(finder(path), prefix) for token in vocabulary.eos), prefix
+        assert all(mask[token] == accepts(search, prefix) for token in vocabulary.eos), prefix
         assert not mask[[token for token in vocabulary.special if token not in vocabulary.eos]].any()
-        check_bits(finder(path), prefix, mask, vocabulary, rng)
+        check_bits(search, prefix, mask, vocabulary, rng)
 
 
 def check_bits(

@@ -1,6 +1,6 @@
 """Finds continuations that python-lark accepts: a witness that a prefix of a real grammar is viable.
 
-A guess is made from Lark's own scanner and parse table (basic lexer): cut the text where its last,
+A guess is made from Lark's own scanner and parse table, in either lexer mode: cut the text where its last,
 unfinished lexeme starts, complete that lexeme, then complete the sentence with as few terminals as
 possible. Whatever the guess, **Lark parses the whole text**, or it is no witness. A text for which none is
 found is not thereby dead; the search is written to be complete on the grammars of this suite.
@@ -18,7 +18,7 @@ from re import _parser as sre_parser  # pyright: ignore[reportAttributeAccessIss
 
 from lark import Lark, Token
 from lark.exceptions import LarkError
-from lark.lexer import UnlessCallback
+from lark.lexer import BasicLexer, ContextualLexer, UnlessCallback
 from lark.parsers.lalr_analysis import Shift
 from lark.utils import TextSlice
 from oracle import split_utf8
@@ -187,31 +187,38 @@ class Pattern:
 
 
 class Finder:
-    """Looks for witnesses of one grammar, loaded by Lark with `parser="lalr", lexer="basic"`."""
+    """Looks for witnesses of one grammar, loaded by Lark with `parser="lalr"`.
+
+    With `lexer="contextual"` each parser state has a lexer of its own: `lexers`. What a terminal can look
+    like, and what an unfinished lexeme can become, is asked of the lexer in whose place it stands.
+    """
 
     def __init__(self, lark: Lark, start: str = "start") -> None:
         self.lark = lark
         table = lark.parser.parser._parse_table
         self.states = table.states
         self.bottom, self.goal = table.start_states[start], table.end_states[start]
-        self.lexer = lark.parser.lexer
-        self.scanner, self.ignored = self.lexer.scanner, self.lexer.ignore_types
+        lexer = lark.parser.lexer
+        contextual = isinstance(lexer, ContextualLexer)
+        self.lexers = {state: lexer.lexers[state] if contextual else lexer for state in self.states}
+        self.ignored = self.lexers[self.bottom].ignore_types  # the same in all of them
         self.patterns = {t.name: Pattern(t.pattern.to_regexp()) for t in lark.terminals}
         self._fed: dict[tuple[Stack, str], Stack | None] = {}
         self._plans: dict[Stack, list[list[str]]] = {}
-        self._tails: dict[str, list[tuple[str, str]]] = {}
+        self._tails: dict[tuple[BasicLexer, str], list[tuple[str, str]]] = {}
+        self._examples: dict[BasicLexer, dict[str, str]] = {}
 
     # ------------------------------------------------------------------ Lark's lexer and parser, step by step
 
-    def lexeme(self, text: str, place: int) -> tuple[str, str] | None:
-        """The lexeme that Lark's scanner takes at `place`, and the type of its token ("" if ignored)."""
-        match = self.scanner.match(TextSlice.cast_from(text), place)
+    def lexeme(self, lexer: BasicLexer, text: str, place: int = 0) -> tuple[str, str] | None:
+        """The lexeme that a scanner of Lark takes at `place`, and the type of its token ("" if ignored)."""
+        match = lexer.scanner.match(TextSlice.cast_from(text), place)
         if match is None:
             return None
         value, kind = match
         if kind in self.ignored:
             return value, ""
-        callback = self.lexer.callback.get(kind)
+        callback = lexer.callback.get(kind)
         if isinstance(callback, UnlessCallback):
             kind = callback(Token(kind, value)).type
         return value, kind
@@ -238,7 +245,10 @@ class Finder:
         """Where Lark's lexer starts a lexeme in `text`, with the parser's stack there."""
         place, stack = 0, (self.bottom,)
         found = [(place, stack)]
-        while place < len(text) and (read := self.lexeme(text, place)) is not None:
+        while place < len(text):
+            read = self.lexeme(self.lexers[stack[-1]], text, place)
+            if read is None:
+                break
             value, kind = read
             stack = self.feed(stack, kind) if kind else stack
             if stack is None:
@@ -249,26 +259,41 @@ class Finder:
 
     # ------------------------------------------------------------------------------------------- guesses
 
+    def examples_of(self, lexer: BasicLexer) -> dict[str, str]:
+        """For every terminal that this lexer can emit, a short lexeme."""
+        if lexer not in self._examples:
+            found = self._examples[lexer] = {}
+            for name, pattern in self.patterns.items():
+                for text in pattern.endings(pattern.start, 30):
+                    if self.lexeme(lexer, text) == (text, name):
+                        found[name] = text
+                        break
+        return self._examples[lexer]
+
     @cached_property
     def examples(self) -> dict[str, str]:
-        """For every terminal that Lark's lexer can emit, a short lexeme."""
-        found = {}
-        for name, pattern in self.patterns.items():
-            for text in pattern.endings(pattern.start, 30):
-                if self.lexeme(text, 0) == (text, name):
+        """For every terminal that some lexer can emit, a shortest one of its short lexemes."""
+        found: dict[str, str] = {}
+        for lexer in dict.fromkeys(self.lexers.values()):
+            for name, text in self.examples_of(lexer).items():
+                if len(text) < len(found.get(name, text + ".")):
                     found[name] = text
-                    break
         return found
 
     @cached_property
     def separators(self) -> list[str]:
-        """What to put between lexemes: an ignored text, if there is one; and nothing."""
+        """What to put between lexemes: a text that some lexer ignores, if there is one; and nothing."""
         ignored = [
             text
             for name in self.ignored
             for text in self.patterns[name].endings(self.patterns[name].start, 30)
         ]
-        blank = [text for text in (" ", "\n", *ignored[:1]) if self.lexeme(text, 0) == (text, "")]
+        lexers = dict.fromkeys(self.lexers.values())
+        blank = [
+            text
+            for text in (" ", "\n", *ignored[:1])
+            if any(self.lexeme(lexer, text) == (text, "") for lexer in lexers)
+        ]
         return [*dict.fromkeys(blank), ""]
 
     @cached_property
@@ -386,23 +411,34 @@ class Finder:
             stack = after
         return True
 
-    def _finish_lexeme(self, tail: str) -> list[tuple[str, str]]:
+    def _finish_lexeme(self, lexer: BasicLexer, tail: str) -> list[tuple[str, str]]:
         """Ways to complete an unfinished lexeme: what to add, and the type of its token ("" if ignored)."""
-        if tail not in self._tails:
+        if (key := (lexer, tail)) not in self._tails:
             added = [end for p in self.patterns.values() for end in p.endings(p.read(tail), 6)]
-            read = {end: self.lexeme(tail + end, 0) for end in dict.fromkeys(added)}
-            self._tails[tail] = [(end, got[1]) for end, got in read.items() if got and got[0] == tail + end]
-        return self._tails[tail]
+            read = {end: self.lexeme(lexer, tail + end) for end in dict.fromkeys(added)}
+            self._tails[key] = [(end, got[1]) for end, got in read.items() if got and got[0] == tail + end]
+        return self._tails[key]
+
+    def _write(self, stack: Stack, plan: list[str], separator: str) -> str:
+        """A text for some terminals: each as the lexer of the state before it knows it."""
+        parts = []
+        for name in plan:
+            example = self.examples_of(self.lexers[stack[-1]]).get(name, self.examples[name])
+            parts.append(separator + example)
+            after = self.feed(stack, name)
+            assert after is not None
+            stack = after
+        return "".join(parts)
 
     def guesses(self, text: str) -> Iterator[str]:
         """Continuations to try, likely ones first."""
         for place, stack in reversed(self.boundaries(text)):
-            tail = text[place:]
-            for added, kind in self._finish_lexeme(tail) if tail else [("", "")]:
+            tail, lexer = text[place:], self.lexers[stack[-1]]
+            for added, kind in self._finish_lexeme(lexer, tail) if tail else [("", "")]:
                 after = self.feed(stack, kind) if kind else stack
                 for plan in self.plans(after)[:8] if after is not None else []:
                     for separator in self.separators:
-                        yield added + "".join(separator + self.examples[name] for name in plan)
+                        yield added + self._write(after, plan, separator)
 
     def find(self, prefix: bytes, tries: int = 300) -> str | None:
         """A continuation such that Lark parses the whole; None if `tries` texts did not give one."""
