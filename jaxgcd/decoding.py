@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import math
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +82,7 @@ def init(tables: Tables, batch_shape: int | tuple[int, ...] = (), *, grammar: in
     """
     if grammar != 0:
         raise ShapeError(f"`grammar={grammar}`: these tables hold one grammar, number 0.")
-    shape = (batch_shape,) if isinstance(batch_shape, int) else tuple(batch_shape)
+    shape = _batch_shape(batch_shape)
     first = jnp.zeros((*shape, tables.runs), jnp.int32).at[..., 0]
     return State(
         first.set(_INITIAL),
@@ -115,7 +117,8 @@ def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
     """
     _check_state(tables, state)
     batch = state.status.shape
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(batch) :]), state)
+    rows = math.prod(batch)
+    flat = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[len(batch) :]), state)
     words, top = jax.vmap(functools.partial(_row_words, tables))(flat)
     running = flat.status == Status.RUNNING
     if tables.check == "host":
@@ -144,6 +147,9 @@ def mask_logits(
     Raises:
         ShapeError: the logits are wider or narrower than the vocabulary, or the batch axes differ.
     """
+    logits = jnp.asarray(logits)  # NumPy's float64 becomes what JAX computes with
+    if not jnp.issubdtype(logits.dtype, jnp.floating):
+        raise ShapeError(f"`logits` are {logits.dtype}; give floating-point numbers.")
     if logits.shape != (*state.status.shape, tables.size):
         raise ShapeError(
             f"`logits` have the shape {logits.shape}, the state and vocabulary ask for "
@@ -157,7 +163,7 @@ def mask_logits(
 def unpack(words: UInt32[Array, "*batch words"], size: int) -> Bool[Array, "*batch size"]:
     """Packed token bits as booleans."""
     bits = words[..., None] >> jnp.arange(32, dtype=jnp.uint32) & jnp.uint32(1)
-    return bits.reshape(*words.shape[:-1], -1)[..., :size] != 0
+    return bits.reshape(*words.shape[:-1], 32 * words.shape[-1])[..., :size] != 0
 
 
 @jax.jit
@@ -186,6 +192,17 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
     for _ in state.status.shape:
         step = jax.vmap(step)
     return step(state, token)
+
+
+def _batch_shape(batch_shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        axes = tuple(batch_shape) if isinstance(batch_shape, (tuple, list)) else (batch_shape,)
+        shape = tuple(operator.index(axis) for axis in axes)
+    except TypeError:
+        shape = (-1,)
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"`batch_shape={batch_shape!r}` must be a size or a tuple of sizes, none below 0.")
+    return shape
 
 
 def _check_state(tables: Tables, state: State) -> None:

@@ -16,6 +16,8 @@ from lark.exceptions import LarkError
 from lark.lexer import BasicLexer, ContextualLexer, UnlessCallback
 
 from jaxgcd.errors import GrammarError, GrammarTooLarge
+from jaxgcd.lexing.automaton import compile_pattern
+from jaxgcd.lexing.formula import Formulas
 from jaxgcd.lexing.scanner import ScannerTerminal
 from jaxgcd.parsing.table import START_STATE, ParseTable, parse_table_from_lark
 
@@ -74,9 +76,11 @@ def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str =
         table, states = parse_table_from_lark(parser, start)
         scanners, scanner_of = _scanners(parser, table, states)
     except re.error as error:
+        for terminal in parser.terminals:  # a reference to a group is an error of its own, by name
+            compile_pattern(Formulas(), terminal.pattern.to_regexp(), terminal.name)
         raise GrammarError(
             f"Python's `re` cannot compile the scanner of this grammar: {error}. Look for a group name that "
-            "two terminals share, or a reference to a group by its number."
+            "two terminals share."
         ) from error
     return Grammar(table, scanners, scanner_of, lexer)
 

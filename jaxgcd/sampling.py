@@ -129,8 +129,8 @@ def generate(
     Raises:
         ShapeError: the batch axes differ, or the model's logits are not as wide as the vocabulary.
     """
-    if max_new_tokens < 1:
-        raise ShapeError(f"`max_new_tokens={max_new_tokens}` must be at least 1.")
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+        raise ShapeError(f"`max_new_tokens={max_new_tokens!r}` must be an integer of at least 1.")
     if jnp.shape(last_token) != state.status.shape:
         raise ShapeError(
             f"`last_token` has the shape {jnp.shape(last_token)}, the state's batch is {state.status.shape}."

@@ -344,6 +344,31 @@ def test_wrong_arguments_of_compile_grammar_are_errors() -> None:
         jaxgcd.compile_grammar("start: A\n%import .nowhere.A", VOCABULARY)
 
 
+@pytest.mark.parametrize("shape", [-1, 2.5, "3", None, (2, -1)])
+def test_a_batch_shape_that_is_none_is_an_error(nested: jaxgcd.Tables, shape) -> None:
+    with pytest.raises(jaxgcd.ShapeError, match="batch_shape"):
+        jaxgcd.init(nested, shape)
+
+
+def test_batches_of_any_size(nested: jaxgcd.Tables) -> None:
+    assert jaxgcd.init(nested, np.int64(3)).status.shape == (3,)
+    empty = jaxgcd.init(nested, (0,))
+    assert jaxgcd.mask_logits(nested, empty, jnp.zeros((0, 8), jnp.float32)).shape == (0, 8)
+    assert jaxgcd.advance(nested, empty, jnp.zeros(0, jnp.int32)).status.shape == (0,)
+
+
+def test_logits_that_are_no_floats_are_an_error(nested: jaxgcd.Tables) -> None:
+    with pytest.raises(jaxgcd.ShapeError, match="int32"):
+        jaxgcd.mask_logits(nested, jaxgcd.init(nested), jnp.zeros(8, jnp.int32))
+    masked = jaxgcd.mask_logits(nested, jaxgcd.init(nested), np.zeros(8))
+    assert np.isfinite(masked).all()
+
+
+def test_a_back_reference_is_blamed_on_its_terminal() -> None:
+    with pytest.raises(jaxgcd.UnsupportedRegexError, match="terminal TWICE"):
+        jaxgcd.compile_grammar('start: TWICE "b"\nTWICE: /(a|b)\\1/', VOCABULARY)
+
+
 def test_generate_checks_its_arguments(nested: jaxgcd.Tables) -> None:
     decode_fn, cache, state, last = toy(nested, (2,))
     with pytest.raises(jaxgcd.ShapeError, match="max_new_tokens"):

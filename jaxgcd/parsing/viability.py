@@ -257,16 +257,19 @@ class Viability:
         asked: list[Items] = [{} for _ in self._table.action]
         below_of = predecessors(self._table)
         todo = list(range(1, len(asked)))
+        queued = set(todo)
         while todo:
             state = todo.pop()
+            queued.discard(state)
             items = self._lift(state, asked[state], None)
             for boundary in self._at.get(state, ()):
                 _add(items, self._below[state, boundary])
             for lower in below_of[state]:
                 before = dict(asked[lower])
                 _add(asked[lower], items)
-                if asked[lower] != before and lower not in todo:
+                if asked[lower] != before and lower not in queued:
                     todo.append(lower)
+                    queued.add(lower)
         return asked
 
     def _judge(self, state: int, below: Items) -> bool:

@@ -222,7 +222,7 @@ def _empty_language(table: ParseTable, boundaries: Boundaries) -> str:
     never = sorted(table.terminals[t] for t in used - emitted)
     text = "No text that the vocabulary can spell is in the language of this grammar."
     if never:
-        text += f" The scanner never emits {', '.join(never)}: another terminal matches there first."
+        text += f" The scanner never emits {', '.join(never)}: another one matches first, or nothing does."
     return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."
 
 
