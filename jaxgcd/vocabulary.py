@@ -103,7 +103,7 @@ class Vocabulary:
         special: Sequence[int] = (),
         size: int | None = None,
     ) -> None:
-        if isinstance(tokens, (str, bytes)) or not isinstance(tokens, Sequence):
+        if not isinstance(tokens, Sequence):
             raise VocabularyError(
                 f"`tokens` must be a sequence of `bytes`, not {type(tokens).__name__}; for a tokenizer there "
                 "is `Vocabulary.from_tokenizer`."
