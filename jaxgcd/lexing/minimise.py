@@ -48,17 +48,52 @@ def _merge_classes(classes: np.ndarray, trans: np.ndarray) -> tuple[np.ndarray, 
 def refine(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
     """The block of each state in the coarsest partition that respects `accept` and `trans`.
 
+    Rows of blocks are compared by sums of random 64-bit integers.
+
     Args:
         trans: `int[states, classes]`.
         accept: `int[states]`; states with different values never share a block.
     """
     block = np.unique(np.stack([accept, _distance(trans, accept)], 1), axis=0, return_inverse=True)[1].ravel()
+    weights = splitmix(trans.shape[1] + 1)[1:] | np.uint64(1)
     count = 0
     while block.max() + 1 > count:
         count = block.max() + 1
-        key = np.column_stack([block, block[trans]]).astype(np.int32)
-        block = np.unique(key.view(np.dtype((np.void, key.shape[1] * 4))), return_inverse=True)[1].ravel()
+        mixed = splitmix(count)
+        row = (mixed[block[trans]] * weights).sum(axis=1, dtype=np.uint64) + mixed[block] * mixed[0]
+        block = np.unique(row, return_inverse=True)[1].ravel()
     return block
+
+
+def closure(bits: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """What can be reached: `bits[source] |= bits[target]` along all edges until nothing changes.
+
+    Args:
+        bits: `bool[nodes, things]`.
+        source: `int[edges]`.
+        target: `int[edges]`.
+    """
+    edges = np.unique(source.astype(np.int64) * len(bits) + target)
+    if not len(edges) or not bits.size:
+        return bits
+    source, target = np.divmod(edges, len(bits))
+    sources, first = np.unique(source, return_index=True)
+    packed = np.packbits(bits, axis=1)
+    while True:
+        new = packed.copy()
+        new[sources] |= np.bitwise_or.reduceat(packed[target], first, axis=0)
+        if (new == packed).all():
+            return np.unpackbits(packed, axis=1, count=bits.shape[1]).astype(bool)
+        packed = new
+
+
+def splitmix(count: int) -> np.ndarray:
+    """`count` fixed random 64-bit integers (the output function of SplitMix64, Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
 
 
 def _distance(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, DEAD, Item, Viability
 from jaxgcd.tables.spanner import SuffixClasses
@@ -58,7 +59,8 @@ class Acceptance:
         self._viability = viability
         self._classes = classes
         self._scanner_of = scanner_of
-        # With several readings of one text, the text may be viable through another one.
+        # With several readings of one text, the text may be viable through another one. Shifts into states
+        # that are dead on every stack are not in the device's tables, so only a mixed verdict leaves a doubt.
         self._trusted = runs == 1 or viability.all_viable
         self._outcomes: dict[tuple[int, Known, bool], Outcome] = {}
         self._revealed: dict[tuple[Waiting, int], Outcome] = {}
@@ -78,7 +80,7 @@ class Acceptance:
         return self._outcomes[key]
 
     def after(self, fan: int, state: int) -> int:
-        """The suffix class that goes on after a terminal was shifted into `state`."""
+        """The suffix class that goes on after a terminal was shifted into `state`, or ignored there."""
         return self._classes.of_fan(fan, self._scanner_of[state])
 
     def reveal(self, waiting: Waiting, state: int) -> Outcome:
@@ -100,9 +102,11 @@ class Acceptance:
     def _run(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
         follow, open_ = self._classes.members[suffix_class]
         outcomes = [self._completable(boundary, known, sure) for boundary in sorted(open_)]
-        outcomes += [
-            self._then(self._machine.feed(known, terminal), terminal, rest, sure) for terminal, rest in follow
-        ]
+        for terminal, rest in follow:
+            if terminal == IGNORED:
+                outcomes.append(self.outcome(self.after(rest, known[-1]), known, sure))
+            else:
+                outcomes.append(self._then(self._machine.feed(known, terminal), terminal, rest, sure))
         return any_of(outcomes)
 
     def _then(self, fed: Known | Pop | None, terminal: int, rest: int, sure: bool) -> Outcome:

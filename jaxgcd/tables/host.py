@@ -11,6 +11,7 @@ import itertools
 
 import numpy as np
 
+from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.stack import step
 from jaxgcd.tables.accept import below
 from jaxgcd.tables.compiled import Compiled
@@ -70,7 +71,7 @@ class HostMachine:
         if any(self._completable(boundary, states) for boundary in open_):
             return True
         for terminal, fan in follow:
-            after = step(self._table, states, terminal)
+            after = states if terminal == IGNORED else step(self._table, states, terminal)
             if after is not None and self._takes(self._compiled.acceptance.after(fan, after[-1]), after):
                 return True
         return False
