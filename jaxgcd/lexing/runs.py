@@ -6,8 +6,9 @@ terminals its state takes after the last shift.
 
 Readings develop independently of each other, and two of them are never in one lexer state, since at most one
 can survive. So a set of readings is a set of lexer states, and for each of them a mask of the contexts that
-it may be in is enough (the Cartesian abstraction of Cousot and Cousot 1979). Alone, a reading can be followed
-through the graph by itself; the walk over sets starts where one reading becomes two.
+it may be in is kept, as abstract interpretation does (Cousot and Cousot 1977). A single reading is followed
+through the graph by itself; the walk over sets starts where one reading becomes two. Where there are many
+sets, masks are widened to all contexts that a reading can be in there, so that the walk ends soon.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ def max_runs(
     return _Search(graph, first, after, limit).most()
 
 
+NARROW = 500
+"""After looking at so many sets of readings, masks of contexts are widened."""
+
 Readings = tuple[tuple[int, int], ...]
 """`(lexer state, mask of contexts)` pairs, sorted, one for each lexer state."""
 
@@ -84,12 +88,21 @@ class _Search:
         ]
         self._sets: dict[tuple[int, ...], Readings] = {}
         self._todo: dict[tuple[int, ...], None] = {}
+        self._alone = self._follow()
+        self._wide = False
+        self._rows: dict[tuple[int, int], list[tuple[int, Readings]]] = {}
+        self._columns_of: dict[int, dict[tuple[int, ...], int]] = {}
 
     def most(self) -> int:
-        for reading in self._alone().items():
+        for reading in self._alone.items():
             if self._splits(reading[0]):
                 self._note(self._read((reading,)))
-        while self._todo:
+        for count in itertools.count():
+            if not self._todo:
+                break
+            if count == NARROW:
+                self._wide = True
+                self._rows.clear()
             key = next(iter(self._todo))
             del self._todo[key]
             self._note(self._read(self._sets[key]))
@@ -117,7 +130,7 @@ class _Search:
             begins[state] = begins.get(state, 0) | 1 << self._number[context]
         return Branch(self._takers.get(terminal, 0), tuple(sorted(begins.items())), False)
 
-    def _alone(self) -> dict[int, int]:
+    def _follow(self) -> dict[int, int]:
         """The lexer states that a reading can come to, and the contexts that it may be in there."""
         masks, todo = {INITIAL: 1}, [INITIAL]
         while todo:
@@ -134,9 +147,11 @@ class _Search:
 
     def _splits(self, state: int) -> bool:
         """Whether a reading in a lexer state can become two."""
-        begins = [begin for branch in self._branches[state] for begin, _ in branch.begins]
-        going = np.count_nonzero(self._delta[begins], axis=0)
-        return len(begins) > 1 and int(going.max(initial=0)) > 1
+        branches = self._branches[state]
+        if len(branches) == 1:
+            return False
+        going = [self._delta[[begin for begin, _ in branch.begins]].any(axis=0) for branch in branches]
+        return int(np.sum(going, axis=0).max(initial=0)) > 1
 
     def _note(self, sets: Iterator[Readings]) -> None:
         for new in sets:
@@ -150,18 +165,33 @@ class _Search:
 
     def _read(self, readings: Readings) -> Iterator[Readings]:
         """What some readings can become by one symbol, as far as it is two or more."""
-        begins = [
-            begin for state, _ in readings for branch in self._branches[state] for begin, _ in branch.begins
-        ]
-        for column in dict.fromkeys(zip(*self._delta[begins].tolist(), strict=True)):
-            if len(column) - column.count(DEAD) < 2:
-                continue
-            targets = iter(column)
-            choices = [self._go(state, mask, targets) for state, mask in readings]
-            for chosen in itertools.product(*choices):
-                new = sorted(itertools.chain(*chosen))
-                if len(new) > 1:
-                    yield tuple(new)
+        parts: list[tuple[int, Readings]] = [(-1, ())]
+        for reading in readings:
+            row = self._row(reading)
+            parts = [(s & t, found + new) for s, found in parts for t, new in row if s & t]
+        for _, found in parts:
+            if len(found) > 1:
+                yield tuple(sorted(found))
+
+    def _row(self, reading: tuple[int, int]) -> list[tuple[int, Readings]]:
+        """What one reading can become, and a mask of the symbols by which it can."""
+        if reading not in self._rows:
+            symbols: dict[Readings, int] = {}
+            for column, mask in self._columns(reading[0]).items():
+                for found in self._go(*reading, iter(column)):
+                    symbols[found] = symbols.get(found, 0) | mask
+            self._rows[reading] = [(mask, found) for found, mask in symbols.items()]
+        return self._rows[reading]
+
+    def _columns(self, state: int) -> dict[tuple[int, ...], int]:
+        """Where the beginnings of all branches lead, and a mask of the symbols by which they do."""
+        if state not in self._columns_of:
+            begins = [begin for branch in self._branches[state] for begin, _ in branch.begins]
+            found: dict[tuple[int, ...], int] = {}
+            for symbol, column in enumerate(zip(*self._delta[begins].tolist(), strict=True)):
+                found[column] = found.get(column, 0) | 1 << symbol
+            self._columns_of[state] = found
+        return self._columns_of[state]
 
     def _go(self, state: int, mask: int, targets: Iterator[int]) -> list[Readings]:
         """What one reading can become, one of these; `targets` are where its branches' beginnings lead."""
@@ -170,7 +200,10 @@ class _Search:
             ends = [(q, c & self._alive[q]) for (_, c), q in zip(branch.begins, targets, strict=False)]
             going = [(q, contexts) for q, contexts in ends if q != DEAD and contexts]
             parts = [new for part in parts for new in _split(part, branch, going)] if going else parts
-        return [(*((q, part.mask) for q in part.same), *part.other) for part in parts]
+        found = [(*((q, part.mask) for q in part.same), *part.other) for part in parts]
+        if self._wide:
+            found = [tuple((q, self._alone[q]) for q, _ in readings) for readings in found]
+        return found
 
 
 class _Part(NamedTuple):
