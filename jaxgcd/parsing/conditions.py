@@ -201,16 +201,30 @@ class _Lift:
         self._conditions = conditions
         self._gotos = gotos
         self._through: dict[int, Transfer] = {}
-        self._direct: dict[int, tuple[dict[int, int], frozenset[int]]] = {}
-        self._closed: dict[frozenset[int], dict[int, int]] = {}
         self._lifted = {REJECTED: REJECTED, ACCEPTED: ACCEPTED}
 
     def lift(self, condition: int) -> int:
         if condition not in self._lifted:
             found, more = self._once(condition)
-            if more:
-                found = dict(found)
-                add(found, self._close(more).items())
+            for lifted in {self._close(other) for other in more}:
+                add(found, self._conditions.items(lifted))
+            self._lifted[condition] = self._conditions.intern(found)
+        return self._lifted[condition]
+
+    def _close(self, condition: int) -> int:
+        """Lifts a condition that others may come to, and that may come to itself."""
+        if condition not in self._lifted:
+            found: dict[int, int] = {}
+            seen, todo = {condition}, [condition]
+            while todo:
+                at = todo.pop()
+                if at in self._lifted:
+                    add(found, self._conditions.items(self._lifted[at]))
+                    continue
+                items, more = self._once(at)
+                add(found, items.items())
+                todo += more - seen
+                seen |= more
             self._lifted[condition] = self._conditions.intern(found)
         return self._lifted[condition]
 
@@ -249,33 +263,21 @@ class _Lift:
                     add(found, ((item - n, mask & columns),))
         return here
 
-    def _once(self, condition: int) -> tuple[dict[int, int], frozenset[int]]:
+    def _once(self, condition: int) -> tuple[dict[int, int], set[int]]:
         """The items below this state, and the conditions with this state on top that may hold instead."""
-        if condition not in self._direct:
-            found: dict[int, int] = {}
-            more: set[int] = set()
-            n = self._conditions.nonterminals
-            for item, mask in self._conditions.items(condition):
-                if item >= n or item == _ANYWAY:
-                    add(found, ((item - n if item >= n else item, mask),))
-                    continue
-                through = self.through(item)
-                add(found, through.items.items(), mask)
-                more.update(c for c, columns in through.conditions.items() if columns & mask)
-            self._direct[condition] = found, frozenset(more)
-        return self._direct[condition]
-
-    def _close(self, conditions: frozenset[int]) -> dict[int, int]:
-        if conditions not in self._closed:
-            found: dict[int, int] = {}
-            seen, todo = set(conditions), list(conditions)
-            while todo:
-                items, more = self._once(todo.pop())
-                add(found, items.items())
-                todo += more - seen
-                seen |= more
-            self._closed[conditions] = found
-        return self._closed[conditions]
+        found: dict[int, int] = {}
+        more: set[int] = set()
+        n = self._conditions.nonterminals
+        for item, mask in self._conditions.items(condition):
+            if item >= n or item == _ANYWAY:
+                add(found, ((item - n if item >= n else item, mask),))
+                continue
+            through = self.through(item)
+            add(found, through.items.items(), mask)
+            for other, columns in through.conditions.items():
+                if columns & mask:
+                    more.add(other)
+        return found, more
 
 
 def add(masks: dict, more, within: int = _ALL) -> None:

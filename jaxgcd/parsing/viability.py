@@ -34,6 +34,9 @@ from jaxgcd.parsing.table import START_STATE, ParseTable
 
 DEAD, ALIVE, MIXED = 0, 1, 2
 
+Pair = tuple[int, int]
+"""A state on top of a stack, and a condition on that stack."""
+
 Case = tuple[int, frozenset[int]]
 """A state on top of a stack, and the undecided conditions that hold of that stack."""
 
@@ -139,10 +142,9 @@ class _Stacks:
         for state in self._reached:
             for target in self._shifted[state]:
                 for boundary, condition in self._needs[target].items():
-                    node = (state, condition)
-                    if condition == ACCEPTED or node in self._accepting:
+                    if (state, condition) in self._accepting:
                         yield target, boundary, True
-                    if condition == REJECTED or node in self._rejecting:
+                    if (state, condition) in self._rejecting:
                         yield target, boundary, False
 
     def _all_needs(self, boundaries: Boundaries) -> dict[int, dict[int | None, int]]:
@@ -169,9 +171,7 @@ class _Stacks:
                 (state, target)
                 for state in self._reached
                 for target in self._above(state)
-                if target in self._needs
-                and self._needs[target][None] != ACCEPTED
-                and (state, self._needs[target][None]) not in self._accepting
+                if target in self._needs and (state, self._needs[target][None]) not in self._accepting
             }
             if not dead:
                 return
@@ -199,26 +199,35 @@ class _Stacks:
             (state, condition)
             for state in self._reached
             for target in self._shifted[state]
-            for condition in set(self._needs[target].values()) - {ACCEPTED, REJECTED}
+            for condition in self._needs[target].values()
         ]
-        self._lifted: dict[tuple[int, int], int] = {}
-        users: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        ends: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+        self._lifted: dict[Pair, int] = {}
+        ends: dict[bool, list[Pair]] = {True: [], False: []}
         while todo:
-            node = todo.pop()
-            if node in self._lifted:
+            pair = todo.pop()
+            if pair in self._lifted:
                 continue
-            state, condition = node
-            lifted = self._lifted[node] = self._conditions.lift(state, condition)
+            state, condition = pair
+            lifted = self._lifted[pair] = self._conditions.lift(state, condition)
             if lifted in (ACCEPTED, REJECTED) or state == START_STATE:
-                ends[lifted == ACCEPTED].append(node)
-                continue
-            for lower in below[state]:
-                users.setdefault((lower, lifted), []).append(node)
-                todo.append((lower, lifted))
+                ends[lifted == ACCEPTED].append(pair)
+            else:
+                todo += [(lower, lifted) for lower in below[state] if (lower, lifted) not in self._lifted]
             if len(self._lifted) > self._limit:
                 raise TooMany
-        self._accepting, self._rejecting = (_closure(ends[end], users) for end in (True, False))
+        # Every path comes to an end, at the start state if not before.
+        self._accepting, self._rejecting = set(self._lifted), set()
+        if ends[False]:
+            above = self._users(below, {*ends[True], *ends[False]})
+            self._accepting, self._rejecting = (_closure(ends[end], above) for end in (True, False))
+
+    def _users(self, below: dict[int, list[int]], ends: set[Pair]) -> dict[Pair, list[Pair]]:
+        """For each pair those that lead to it."""
+        users: dict[Pair, list[Pair]] = {}
+        for pair, lifted in self._lifted.items():
+            for lower in below[pair[0]] if pair not in ends else ():
+                users.setdefault((lower, lifted), []).append(pair)
+        return users
 
     def _mixed(self, state: int, condition: int) -> bool:
         return (state, condition) in self._accepting and (state, condition) in self._rejecting
@@ -257,9 +266,9 @@ class _Stacks:
         return condition in held if self._mixed(state, condition) else (state, condition) in self._accepting
 
 
-def _closure(nodes: list[tuple[int, int]], users: dict) -> set[tuple[int, int]]:
-    """All nodes from which one of some nodes is reached."""
-    found, todo = set(nodes), list(nodes)
+def _closure(pairs: list[Pair], users: dict[Pair, list[Pair]]) -> set[Pair]:
+    """All pairs from which one of some pairs is reached."""
+    found, todo = set(pairs), list(pairs)
     while todo:
         for user in users.get(todo.pop(), ()):
             if user not in found:
