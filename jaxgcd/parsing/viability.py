@@ -10,7 +10,7 @@ A **boundary class** `b` stands for all lexer boundaries with the same future in
 the **columns** `(terminal, gate class)` that some text can spell from there, and a gate class gives the
 boundary class after the terminal, by the scanner of the parser state that it is shifted into. What a state
 that was just shifted at a boundary class needs of the stack below it is a condition
-(`jaxgcd.parsing.conditions`).
+(`jaxgcd.parsing.summaries`).
 
 Whether a condition holds is found by walking down: a condition on a stack with state `p` on top is one on the
 stack below `p`, whatever that is. So the pairs (state, condition) form a finite graph whose paths are the
@@ -28,8 +28,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxgcd.lexing.boundaries import Boundaries
-from jaxgcd.parsing.conditions import ACCEPTED, REJECTED, Conditions
+from jaxgcd.parsing.conditions import ACCEPTED, REJECTED
 from jaxgcd.parsing.machine import Machine
+from jaxgcd.parsing.summaries import Summaries
 from jaxgcd.parsing.table import START_STATE, ParseTable
 
 DEAD, ALIVE, MIXED = 0, 1, 2
@@ -72,8 +73,8 @@ class Viability:
     def __init__(
         self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int], *, limit: int = 500_000
     ):
-        self._conditions = Conditions(machine.table, boundaries, scanner_of)
-        self.columns = self._conditions.columns
+        self._summaries = Summaries(machine.table, boundaries, scanner_of)
+        self.columns = self._summaries.columns
         self._verdicts: dict[tuple[int, int | None], int] = {}
         self.complete = self._judge(machine.table, boundaries, limit)
         mixed = {boundary for (_, boundary), verdict in self._verdicts.items() if verdict == MIXED}
@@ -91,23 +92,23 @@ class Viability:
 
     def waiting(self, top: int, boundary: int) -> frozenset[Item] | None:
         """The items below `top`, one of which must hold, whatever the stack; None if nothing need hold."""
-        return self._as_set(self._conditions.outcome(top, boundary))
+        return self._as_set(self._summaries.outcome(top, boundary))
 
     def reveal(self, item: Item, state: int) -> frozenset[Item] | None:
         """What must hold below `state` for an item to hold of a stack with `state` on top."""
         if item.skip:
             return frozenset({Item(item.skip - 1, item.condition)})
-        return self._as_set(self._conditions.lift(state, item.condition))
+        return self._as_set(self._summaries.lift(state, item.condition))
 
     def _as_set(self, condition: int) -> frozenset[Item] | None:
         if condition in (REJECTED, ACCEPTED):
             return None if condition == ACCEPTED else frozenset()
-        skip = self._conditions.skips(condition)
-        return frozenset({Item(skip, self._conditions.skip(condition, skip))})
+        skip = self._summaries.conditions.skips(condition)
+        return frozenset({Item(skip, self._summaries.conditions.skip(condition, skip))})
 
     def _judge(self, table: ParseTable, boundaries: Boundaries, limit: int) -> bool:
         try:
-            for top, boundary, found in _Stacks(table, self._conditions, boundaries, limit).judgements():
+            for top, boundary, found in _Stacks(table, self._summaries, boundaries, limit).judgements():
                 new = ALIVE if found else DEAD
                 if self._verdicts.setdefault((top, boundary), new) != new:
                     self._verdicts[top, boundary] = MIXED
@@ -123,11 +124,11 @@ class _Stacks:
     None the condition that `s` is viable.
     """
 
-    def __init__(self, table: ParseTable, conditions: Conditions, boundaries: Boundaries, limit: int):
-        self._conditions = conditions
+    def __init__(self, table: ParseTable, summaries: Summaries, boundaries: Boundaries, limit: int):
+        self._summaries = summaries
         self._limit = limit
         self._gotos = [sorted(set(gotos.values())) for gotos in table.goto]
-        self._shifted = [sorted({shift.target for shift in shifts}) for shifts in conditions.shifts]
+        self._shifted = [sorted({shift.target for shift in shifts}) for shifts in summaries.shifts]
         self._needs = self._all_needs(boundaries)
         self._dead: set[tuple[int, int]] = set()
         self._settle()
@@ -149,14 +150,14 @@ class _Stacks:
 
     def _all_needs(self, boundaries: Boundaries) -> dict[int, dict[int | None, int]]:
         met = {START_STATE: {boundaries.initial}}
-        for shifts in self._conditions.shifts:
+        for shifts in self._summaries.shifts:
             for shift in shifts:
                 met.setdefault(shift.target, set()).add(shift.boundary)
         needs: dict[int, dict[int | None, int]] = {}
         for state, found in met.items():
             classes = sorted(found.union(*(boundaries.skips[b] for b in found)))
-            outcomes: dict[int | None, int] = {b: self._conditions.outcome(state, b) for b in classes}
-            needs[state] = {**outcomes, None: self._conditions.either(list(outcomes.values()))}
+            outcomes: dict[int | None, int] = {b: self._summaries.outcome(state, b) for b in classes}
+            needs[state] = {**outcomes, None: self._summaries.conditions.either(list(outcomes.values()))}
         return needs
 
     def _shift_needs(self, state: int) -> list[int]:
@@ -208,7 +209,7 @@ class _Stacks:
             if pair in self._lifted:
                 continue
             state, condition = pair
-            lifted = self._lifted[pair] = self._conditions.lift(state, condition)
+            lifted = self._lifted[pair] = self._summaries.lift(state, condition)
             if lifted in (ACCEPTED, REJECTED) or state == START_STATE:
                 ends[lifted == ACCEPTED].append(pair)
             else:
