@@ -48,7 +48,7 @@ def max_runs(
     return _Search(graph, first, after, limit).most()
 
 
-NARROW = 500
+NARROW = 100
 """After looking at so many sets of readings, masks of contexts are widened."""
 
 Readings = tuple[tuple[int, int], ...]
