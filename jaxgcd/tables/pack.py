@@ -10,6 +10,7 @@ import numpy as np
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
 from jaxgcd.parsing.table import START_STATE
+from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import build_rows, pack_bits
@@ -82,6 +83,8 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
             goto[state, nonterminal] = target
     takes = action != 0
     takes[:, IGNORED_BIT] = True
+    # A reading that has shifted into a state with which no stack can be completed ends there.
+    takes[[compiled.viability.viable(state) == DEAD for state in range(table.n_states)]] = False
     return {
         "action": action,
         "goto": goto,
