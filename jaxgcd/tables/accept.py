@@ -67,10 +67,13 @@ class Acceptance:
 
     def entry(self, suffix_class: int, top: int) -> Outcome:
         """What becomes of a suffix class in a row's state, with `top` just shifted or standing there."""
-        viable = self._viability.viable(top)
-        if viable == DEAD:
+        if self._viability.viable(top) == DEAD:
             return REJECTED
-        return self.outcome(suffix_class, (top,), self._trusted and viable == ALIVE)
+        return self.outcome(suffix_class, (top,), self.trusts(top))
+
+    def trusts(self, top: int) -> bool:
+        """Whether every stack that a row can have with `top` on top can be completed."""
+        return self._trusted and self._viability.viable(top) == ALIVE
 
     def outcome(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
         """What becomes of a suffix class on a stack whose top states are `known`, the top last."""
@@ -101,7 +104,7 @@ class Acceptance:
 
     def _run(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
         follow, open_ = self._classes.members[suffix_class]
-        outcomes = [self._completable(boundary, known, sure) for boundary in sorted(open_)]
+        outcomes = [self.completable(boundary, known, sure) for boundary in sorted(open_)]
         for terminal, rest in follow:
             if terminal == IGNORED:
                 outcomes.append(self.outcome(self.after(rest, known[-1]), known, sure))
@@ -118,7 +121,7 @@ class Acceptance:
         suffix_class = self.after(rest, fed[-1])
         return REJECTED if viable == DEAD else self.outcome(suffix_class, fed, sure and viable == ALIVE)
 
-    def _completable(self, boundary: int, known: Known, sure: bool) -> Outcome:
+    def completable(self, boundary: int, known: Known, sure: bool) -> Outcome:
         """Whether a stack can be completed from a boundary class (see `jaxgcd.parsing.viability`)."""
         verdict = self._viability.verdict(known[-1], boundary)
         if verdict == DEAD:

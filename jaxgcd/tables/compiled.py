@@ -58,11 +58,6 @@ class Compiled:
         self._check_parser_state(parser_state)
         return self._tokens(lexer_state, lambda c: bool(self.acceptance.entry(c, parser_state)))
 
-    def dependents(self, terminal: int, group: int, top: int) -> list[int]:
-        """The members of a slot's group that depend on the stack below `top`."""
-        outcomes = self.walk.outcomes(group, top, terminal != NO_TERMINAL)
-        return [member for member, outcome in outcomes.items() if outcome]
-
     def used_bytes(self) -> set[int]:
         """Bytes that some transition of the lexer reads."""
         alive = set(np.flatnonzero(self.graph.delta.any(axis=0)).tolist())

@@ -122,9 +122,10 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
         if slot in base:
             continue
         base[slot] = len(entry)
-        for top in running if slot.terminal == NO_TERMINAL else targets[slot.terminal]:
-            entry.append(edges(compiled.walk.entry(slot.group, top, slot.terminal != NO_TERMINAL)))
-            dependents.append(len(compiled.dependents(slot.terminal, slot.group, top)))
+        fans = slot.terminal != NO_TERMINAL
+        found, depending = compiled.walk.entries(slot.group, targets[slot.terminal] if fans else running, fans)
+        entry += map(edges, found)
+        dependents += depending.tolist()
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
     slot_base = np.zeros((compiled.graph.n_states, width), np.int32)

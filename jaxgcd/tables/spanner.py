@@ -114,13 +114,19 @@ class SuffixClasses:
         fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
         return self.intern({terminal: fan}, frozenset())
 
+    def under(self, suffix_class: int, scanner: int) -> int:
+        """A class with what comes after an ignored lexeme in its place, which depends on the scanner."""
+        follow, open_ = self.members[suffix_class]
+        if not follow or follow[0][0] != IGNORED:
+            return suffix_class
+        return self.union(self.intern(dict(follow[1:]), open_), self.of_fan(follow[0][1], scanner))
+
     def _kept(self, terminal: int, scanner: int, rest: int) -> int:
         key = (terminal, scanner, rest)
         if key not in self._after:
-            follow, open_ = self.members[rest]
+            follow, open_ = self.members[self.under(rest, scanner)]
             takes = self._may_follow[terminal].get(scanner, frozenset())
-            kept = {t: fan for t, fan in follow if t == IGNORED or t in takes}
-            self._after[key] = self.intern(kept, open_)
+            self._after[key] = self.intern({t: fan for t, fan in follow if t in takes}, open_)
         return self._after[key]
 
     def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, boundaries: Boundaries) -> int:
