@@ -30,7 +30,6 @@ from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
-from jaxgcd.tables.outcomes import Outcomes
 from jaxgcd.tables.pack import pack
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import build_spanner
@@ -174,8 +173,7 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
     with _stage(seconds, "walk"):
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
-        outcomes = Outcomes(acceptance, machine, viability, spanner.classes, loaded.scanner_of)
-        walk = Walk(outcomes, predecessors(table))
+        walk = Walk(acceptance, predecessors(table))
         slots = Slots(graph, spanner, walk, vocabulary.size)
     return (
         Compiled(

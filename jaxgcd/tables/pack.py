@@ -123,7 +123,9 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
             continue
         base[slot] = len(entry)
         fans = slot.terminal != NO_TERMINAL
-        found, depending = compiled.walk.entries(slot.group, targets[slot.terminal] if fans else running, fans)
+        found, depending = compiled.walk.entries(
+            slot.group, targets[slot.terminal] if fans else running, fans
+        )
         entry += map(edges, found)
         dependents += depending.tolist()
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))

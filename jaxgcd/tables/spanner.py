@@ -11,7 +11,7 @@ ones, so all suffixes shared between tokens and between states are looked at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,6 +85,14 @@ class SuffixClasses:
     def of_fan(self, fan: int, scanner: int) -> int:
         """The class that a fan has for one scanner."""
         return next((c for s, c in self.fans[fan] if s == scanner), NOTHING)
+
+    def fan_table(self, scanners: int) -> np.ndarray:
+        """The class of each fan for each scanner, `int32[fans, scanners]`."""
+        table = np.full((len(self.fans), scanners), NOTHING, np.int32)
+        length = [len(fan) for fan in self.fans]
+        pairs = np.array([pair for fan in self.fans for pair in fan], np.int64).reshape(-1, 2)
+        table[np.repeat(np.arange(len(length)), length), pairs[:, 0]] = pairs[:, 1]
+        return table
 
     def union(self, first: int, second: int) -> int:
         """The class of either."""

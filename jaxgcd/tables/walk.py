@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
-from jaxgcd.tables.outcomes import ACCEPTED, Outcomes
+from jaxgcd.tables.accept import ACCEPTED, Acceptance
 
 NO_NODE = 0
 NO_ROW = 0
@@ -46,7 +46,7 @@ class Node:
 
     Attributes:
         skip: as said.
-        codes: `int64[outcomes]`, what tokens wait for once the states are passed over (see `Outcomes`).
+        codes: `int64[outcomes]`, what tokens wait for once the states are passed over (see `Acceptance`).
         sums: `uint64[outcomes]`, the sums of those tokens' random integers.
         group: a group that these tokens belong to.
         which: `int32[members]`, for each member of the group the outcome that it waits for, or -1.
@@ -72,13 +72,13 @@ class Walk:
     """Builds nodes and rows on demand.
 
     Args:
-        outcomes: runs suffix classes.
+        acceptance: runs suffix classes.
         below: for each parser state those that may lie directly below it.
         limit: the most nodes.
     """
 
-    def __init__(self, outcomes: Outcomes, below: Sequence[tuple[int, ...]], *, limit: int = 200_000):
-        self._outcomes = outcomes
+    def __init__(self, acceptance: Acceptance, below: Sequence[tuple[int, ...]], *, limit: int = 200_000):
+        self._acceptance = acceptance
         self._below = below
         self._limit = limit
         self._row_number: dict[int, int] = {0: NO_ROW}
@@ -104,13 +104,13 @@ class Walk:
             The edges, and how many members depend on the stack below, `int64[tops]`.
         """
         members, sums = self.groups[group]
-        codes = self._outcomes.entries(members, tops, fans)
+        codes = self._acceptance.entries(members, tops, fans)
         return self._edges(group, codes, sums, None, tops), (codes > ACCEPTED).sum(axis=1)
 
     def dependents(self, group: int, top: int, fans: bool) -> list[int]:
         """The members of a group that depend on the stack below `top`."""
         members, _ = self.groups[group]
-        return members[self._outcomes.entries(members, [top], fans)[0] > ACCEPTED].tolist()
+        return members[self._acceptance.entries(members, [top], fans)[0] > ACCEPTED].tolist()
 
     def finish(self) -> None:
         """Builds everything that the entries lead to."""
@@ -120,7 +120,8 @@ class Walk:
             states = {state for last in lasts for state in self._at_depth(last, node.skip + 1)}
             new = sorted(states - node.edges.keys())
             if new:
-                codes = self._outcomes.reveal(node.codes, np.array(new))
+                revealed = np.tile(node.codes, len(new)), np.repeat(new, len(node.codes))
+                codes = self._acceptance.reveal(*revealed).reshape(len(new), -1)
                 edges = self._edges(node.group, codes, node.sums, node.which, new)
                 node.edges.update(zip(new, edges, strict=True))
 
@@ -134,7 +135,9 @@ class Walk:
         edges = []
         for i, state in enumerate(states):
             if rows[i] not in self._row_number:
-                self._row(rows[i], group, accepted[i] if which is None else (accepted[i][which] & (which >= 0)))
+                self._row(
+                    rows[i], group, accepted[i] if which is None else (accepted[i][which] & (which >= 0))
+                )
             node = NO_NODE
             if waiting[i] and state != START_STATE:  # nothing lies below the start state
                 if waiting[i] not in self._node_number:
@@ -148,7 +151,9 @@ class Walk:
         self._row_number[key] = len(self.rows)
         self.rows.append(Recipe(group, self.groups[group].members[chosen]))
 
-    def _node(self, key: int, group: int, codes: np.ndarray, sums: np.ndarray, which: np.ndarray | None) -> None:
+    def _node(
+        self, key: int, group: int, codes: np.ndarray, sums: np.ndarray, which: np.ndarray | None
+    ) -> None:
         if len(self.nodes) > self._limit:
             raise GrammarTooLarge(
                 f"The stack walk has more than {self._limit} nodes; the grammar is too large."
@@ -159,8 +164,8 @@ class Walk:
         np.add.at(joined, inverse, sums[alive])
         place = np.full(len(codes) + 1, -1, np.int32)  # the last one is for members that wait for nothing
         place[:-1][alive] = inverse
-        skip = int(self._outcomes.skips(distinct).min())
-        lowered = self._outcomes.lowered(distinct, skip)
+        skip = self._acceptance.skips(distinct)
+        lowered = self._acceptance.lowered(distinct, skip)
         self._node_number[key] = len(self.nodes)
         self.nodes.append(Node(skip, lowered, joined, group, place[:-1] if which is None else place[which]))
 
