@@ -17,6 +17,8 @@ from lark import Lark
 from semantics_cases import CASES, CONDITION, MICRO, REFERENCE, Case
 from small_grammars import Words
 
+import jaxgcd
+
 
 @both_modes
 @pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
@@ -88,6 +90,16 @@ def test_after_liste_both_go_on(lexer: str) -> None:
     assert after(tables) == {b"l", b"list", b"liste", b"listen", b"listed"}
 
 
+def test_the_readings_of_one_text_are_counted_and_limited() -> None:
+    """While `LONG` is open, each of the last letters may have begun one; each reading takes a stack."""
+    grammar = 'start: (A | LONG)+\nA: "a"\nLONG: /a{%d}b/'
+    for count in (1, 4, 16):
+        tables = harness.compile_any(grammar % count, harness.vocabulary_of(BYTES)).tables
+        assert tables.report.counts["runs"] == count
+    with pytest.raises(jaxgcd.GrammarTooLarge, match="17 readings at once, more than 16: too many lexemes"):
+        compiled(grammar % 17, "basic")
+
+
 @both_modes
 def test_nothing_is_reduced_under_a_guessed_lookahead(lexer: str) -> None:
     """After `c` both rules are open; which one it is, only the next terminal tells."""
@@ -127,14 +139,11 @@ def test_lazy_is_not_greedy(lexer: str) -> None:
     assert b"1" in after(compiled('start: S\nS: /".*"/', lexer), b'"', b"1", b'"')
 
 
-@both_modes
-def test_a_terminal_counts_to_two_thousand(lexer: str) -> None:
+def test_a_terminal_counts_to_two_thousand() -> None:
     """In tokens of 500 letters: no other text of this suite is so long."""
     grammar, words = "start: A\nA: /a{0,2000}b/", Words((b"</s>", b"a" * 500, b"a", b"b"), (0,), (), size=4)
-    tables = harness.compile_any(
-        grammar, harness.vocabulary_of(words), shape=harness.SMALL_SHAPE, lexer=lexer
-    )
-    lark, sequences = Lark(grammar, parser="lalr", lexer=lexer), ([1, 1, 1, 1, 3], [1, 1, 1, 1, 2, 3], [3])
+    tables = harness.compile_any(grammar, harness.vocabulary_of(words), shape=harness.SMALL_SHAPE)
+    lark, sequences = Lark(grammar, parser="lalr", lexer="basic"), ([1, 1, 1, 1, 3], [1, 1, 1, 1, 2, 3], [3])
     texts = [b"".join(words.tokens[token] for token in sequence).decode() for sequence in sequences]
     assert harness.trails(tables, sequences).accepts() == [parses(lark, text) for text in texts]
     masks = harness.masks(tables, [[1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
