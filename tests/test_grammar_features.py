@@ -260,7 +260,11 @@ def test_files_that_cannot_be_read_are_errors_that_name_them(folder: Path) -> No
         assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("grammar", [None, 5, b'start: "a"', ["start"], io.StringIO('start: "a"')], ids=repr)
+def kind(value: object) -> str:
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("grammar", [None, 5, b'start: "a"', ["start"], io.StringIO('start: "a"')], ids=kind)
 def test_what_is_no_grammar_is_an_error_that_says_what_is(grammar: object) -> None:
     with pytest.raises(jaxgcd.GrammarError, match=r"a text, a `pathlib\.Path` or a `lark\.Lark` object, not"):
         compiled(grammar, "contextual")
@@ -336,7 +340,7 @@ def rename(terminal: lark.lexer.TerminalDef) -> None:
         ({"priority": "invert"}, 'x.1: C\ny.2: C "!"?\nC: "cc"\n%extend start: x | y "3"'),
         ({"edit_terminals": rename}, ""),
     ],
-    ids=repr,
+    ids=["no priorities", "priorities turned round", "edited terminals"],
 )
 def test_what_an_object_was_built_with_counts(options: dict, more: str, lexer: str) -> None:
     """Priorities that are off, or turned round, and edited terminals: the object holds the result."""
@@ -386,7 +390,7 @@ def test_options_that_are_refused(name: str) -> None:
         compiled(parser, "contextual")
 
 
-@pytest.mark.parametrize("lexer", ["auto", "dynamic", "", None, BasicLexer])
+@pytest.mark.parametrize("lexer", ["auto", "dynamic", "", None, BasicLexer], ids=str)
 def test_other_lexers_are_refused(lexer: object) -> None:
     with pytest.raises(jaxgcd.GrammarError, match=r"`lexer=.*` is not supported; use one of 'contextual'"):
         harness.compile_small(BUILT, BYTES, lexer=lexer)
