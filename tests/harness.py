@@ -99,7 +99,7 @@ def vocabulary_of(words: TokenList) -> Any:
 
 
 def compile_small(
-    grammar: str,
+    grammar: Any,
     words: TokenList,
     *,
     shape: tuple[int, int] = SMALL_SHAPE,
@@ -112,7 +112,7 @@ def compile_small(
 
 
 def compile_any(
-    grammar: str, vocabulary: Any, *, shape: tuple[int, int] = REAL_SHAPE, **options: Any
+    grammar: Any, vocabulary: Any, *, shape: tuple[int, int] = REAL_SHAPE, **options: Any
 ) -> Compiled:
     """Compile (by default with the basic lexer); collects `InexactGrammarWarning`s, lets others through."""
     with warnings.catch_warnings(record=True) as caught:

@@ -425,7 +425,7 @@ def test_the_host_is_asked_only_about_rows_that_need_it() -> None:
         for terminal, group in compiled.slots.of_state[lexer]:
             stepped = compiled.machine.feed((top,), terminal)
             if stepped is not None:
-                expected += len(compiled.dependents(terminal, group, stepped[-1]))
+                expected += len(compiled.walk.dependents(group, stepped[-1], fans=True))
     assert (calls, shipped) == (1, expected) and expected > 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,7 +67,7 @@ class Report:
 
 
 def compile_grammar(
-    grammar: str | lark.Lark,
+    grammar: str | os.PathLike[str] | lark.Lark,
     vocabulary: Vocabulary,
     *,
     start: str = "start",
@@ -78,7 +79,8 @@ def compile_grammar(
     """Compiles a Lark grammar for a vocabulary.
 
     Args:
-        grammar: the text of a Lark grammar, or a `lark.Lark(..., parser="lalr", lexer=lexer)` object.
+        grammar: the text of a Lark grammar; a `pathlib.Path` to a file with one, in which
+            `%import .other.rule` looks beside it; or a `lark.Lark(..., parser="lalr", lexer=lexer)` object.
         vocabulary: the tokens.
         start: the start rule.
         lexer: `"contextual"`, Lark's default, or `"basic"`. The language depends on it.
