@@ -72,7 +72,9 @@ class Acceptance:
         self._flat = _Flat(classes)
         # With several readings of one text, the text may be viable through another one. Shifts into states
         # that are dead on every stack are not in the device's tables, so only a mixed verdict leaves a doubt.
-        self._trusted = runs == 1 or viability.all_viable
+        trusted = runs == 1 or viability.all_viable
+        viable = np.array([viability.viable(state) for state in range(machine.table.n_states)])
+        self._dead, self._sure = viable == DEAD, (viable == ALIVE) & trusted
         nothing = _Pending(0, 0, 0, False)
         self._parts: list[_Part] = [nothing, nothing]  # part 0 is not used, part 1 is `_ANY`
         self._part_number: dict[_Part, int] = {}
@@ -85,33 +87,24 @@ class Acceptance:
         self._open: dict[tuple[int, bool, int], int] = {}
         self._shifted = _Memo()
 
-    def entries(self, members: np.ndarray, tops: Sequence[int], fans: bool) -> np.ndarray:
-        """What becomes of suffix classes, or of fans once a terminal was shifted, on each of some stack tops.
+    def entries(self, tops: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """What becomes of suffix classes with states on top that were just shifted, or stand there.
 
         Args:
-            members: `int[members]`, classes, or fans.
-            tops: parser states, just shifted or standing there.
-            fans: what the members are.
+            tops: `int[n]`, parser states.
+            classes: `int[n]`.
 
         Returns:
-            Codes, `int64[tops, members]`.
+            Codes, `int64[n]`.
         """
-        found = np.zeros((len(tops), len(members)), np.int64)
-        by_scanner: dict[int, list[int]] = {}
-        for row, top in enumerate(tops):
-            if self._viability.viable(top) != DEAD:
-                by_scanner.setdefault(int(self._scanner_of[top]), []).append(row)
-        for scanner, rows in by_scanner.items():
-            parts = self._flat.parts(self._fans[members, scanner] if fans else members)
-            owner, terminal, rest = self._past_ignored(parts, scanner)
-            here = np.array([tops[row] for row in rows])
-            sure = np.array([self._trusted and self._viability.viable(tops[row]) == ALIVE for row in rows])
-            shape = (len(rows), len(owner))
-            state, terminal = np.repeat(2 * here + sure, shape[1]), np.tile(terminal, shape[0])
-            codes = self._begin(state, terminal, np.tile(rest, shape[0]))
-            owners = (np.arange(shape[0])[:, None] * len(members) + owner).ravel()
-            found[rows] = self._united(codes, owners, len(rows) * len(members)).reshape(len(rows), -1)
-        return found
+        owner, terminal, rest = self._flat.parts(classes)
+        owner, terminal, rest = self._past_ignored(owner, terminal, rest, self._scanner_of[tops])
+        codes = self._begin((2 * tops + self._sure[tops])[owner], terminal, rest)
+        return np.where(self._dead[tops], REJECTED, self._united(codes, owner, len(tops)))
+
+    def after(self, fans: np.ndarray, tops: np.ndarray) -> np.ndarray:
+        """The suffix classes that go on after terminals were shifted into states, `int[n]` each."""
+        return self._fans[fans, self._scanner_of[tops]]
 
     def reveal(self, codes: np.ndarray, states: np.ndarray) -> np.ndarray:
         """What becomes of waiting outcomes when the next state down the stack is known.
@@ -267,13 +260,14 @@ class Acceptance:
 
     # Classes in parts.
 
-    def _past_ignored(self, parts: tuple, scanner: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Parts with those behind an ignored lexeme in its place, sorted by owner."""
-        owner, terminal, rest = parts
+    def _past_ignored(
+        self, owner: np.ndarray, terminal: np.ndarray, rest: np.ndarray, scanner: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Parts with those behind an ignored lexeme in its place; `scanner` is the owners'."""
         ignored = terminal == IGNORED
         if not ignored.any():
-            return parts
-        inner, *behind = self._flat.parts(self._fans[rest[ignored], scanner])
+            return owner, terminal, rest
+        inner, *behind = self._flat.parts(self._fans[rest[ignored], scanner[owner[ignored]]])
         owner = np.concatenate([owner[~ignored], owner[ignored][inner]])
         order = np.argsort(owner, kind="stable")
         columns = zip((terminal, rest), behind, strict=True)

@@ -93,7 +93,7 @@ class Compiled:
             raise GrammarError(
                 f"{parser_state} is not a parser state; they are 1 to {self.machine.table.n_states - 1}."
             )
-        return self.acceptance.entries(classes, [parser_state], fans=False)[0]
+        return self.acceptance.entries(np.full(len(classes), parser_state), classes)
 
     def _produces(self, suffix_class: int, sequence: list[int]) -> bool:
         follow = dict(self.spanner.classes.members[suffix_class].follow)

@@ -16,6 +16,7 @@ from jaxgcd.parsing.stack import step
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL
+from jaxgcd.tables.walk import Entry
 
 
 class HostMachine:
@@ -58,7 +59,7 @@ class HostMachine:
         terminal, group = self._compiled.slots.of_state[lexer_state][slot]
         after = states if terminal == NO_TERMINAL else step(self._table, states, terminal)
         words = np.zeros(self._compiled.vocabulary.words, np.uint32)
-        for member in self._compiled.walk.dependents(group, top, terminal != NO_TERMINAL):
+        for member in self._compiled.walk.dependents(Entry(group, top, terminal != NO_TERMINAL)):
             self.shipped += 1
             suffix_class = member if terminal == NO_TERMINAL else self._after(member, top)
             if after is not None and self._takes(suffix_class, after):

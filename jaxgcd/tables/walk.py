@@ -12,15 +12,20 @@ sets is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import ACCEPTED, Acceptance
+
+CHUNK = 1 << 19
+"""About how many outcomes are looked at together."""
+
+Job = TypeVar("Job")
 
 NO_NODE = 0
 NO_ROW = 0
@@ -68,6 +73,22 @@ class Group(NamedTuple):
     sums: np.ndarray  # uint64[members], the sums of their tokens' random integers
 
 
+class Entry(NamedTuple):
+    """A group is checked with state `top` on top; `fans` says what its members are."""
+
+    group: int
+    top: int
+    fans: bool
+
+
+class _Begun(NamedTuple):
+    """Outcomes are those of a group's members, or of the `which` of a node, with `state` just revealed."""
+
+    group: int
+    which: np.ndarray | None
+    state: int
+
+
 class Walk:
     """Builds nodes and rows on demand.
 
@@ -97,63 +118,84 @@ class Walk:
         self.groups.append(Group(members, np.fromiter(hashes.values(), np.uint64, len(hashes))))
         return len(self.groups) - 1
 
-    def entries(self, group: int, tops: Sequence[int], fans: bool) -> tuple[list[Edge], np.ndarray]:
-        """Where the check of a group starts with each of some states on top of the stack.
+    def entries(self, jobs: Sequence[Entry]) -> tuple[list[Edge], list[int]]:
+        """Where the checks of some groups start with states on top of the stack.
 
         Returns:
-            The edges, and how many members depend on the stack below, `int64[tops]`.
+            The edges, and how many members depend on the stack below.
         """
-        members, sums = self.groups[group]
-        codes = self._acceptance.entries(members, tops, fans)
-        return self._edges(group, codes, sums, None, tops), (codes > ACCEPTED).sum(axis=1)
+        edges, depending = [], []
+        for some in _chunks(jobs, lambda job: len(self.groups[job.group].members)):
+            length = [len(self.groups[job.group].members) for job in some]
+            codes = self._entry_codes(some, length)
+            begun = [_Begun(job.group, None, job.top) for job in some]
+            sums = np.concatenate([self.groups[job.group].sums for job in some])
+            edges += self._edges(begun, length, codes, sums)
+            depending += _sums(codes > ACCEPTED, length).tolist()
+        return edges, depending
 
-    def dependents(self, group: int, top: int, fans: bool) -> list[int]:
-        """The members of a group that depend on the stack below `top`."""
-        members, _ = self.groups[group]
-        return members[self._acceptance.entries(members, [top], fans)[0] > ACCEPTED].tolist()
+    def _entry_codes(self, jobs: Sequence[Entry], length: list[int]) -> np.ndarray:
+        members = np.concatenate([self.groups[job.group].members for job in jobs])
+        tops = np.repeat([job.top for job in jobs], length)
+        fans = np.repeat([job.fans for job in jobs], length)
+        return self._acceptance.entries(
+            tops, np.where(fans, self._acceptance.after(members * fans, tops), members)
+        )
+
+    def dependents(self, entry: Entry) -> list[int]:
+        """The members of a group that depend on the stack below the top."""
+        members, _ = self.groups[entry.group]
+        return members[self._entry_codes([entry], [len(members)]) > ACCEPTED].tolist()
 
     def finish(self) -> None:
         """Builds everything that the entries lead to."""
         while self._todo:
-            number, lasts = self._todo.popitem()
-            node = self.nodes[number]
-            states = {state for last in lasts for state in self._at_depth(last, node.skip + 1)}
-            new = sorted(states - node.edges.keys())
-            if new:
-                revealed = np.tile(node.codes, len(new)), np.repeat(new, len(node.codes))
-                codes = self._acceptance.reveal(*revealed).reshape(len(new), -1)
-                edges = self._edges(node.group, codes, node.sums, node.which, new)
-                node.edges.update(zip(new, edges, strict=True))
+            jobs: list[tuple[Node, int]] = []
+            for number, lasts in self._todo.items():
+                node = self.nodes[number]
+                states = {state for last in lasts for state in self._at_depth(last, node.skip + 1)}
+                jobs += [(node, state) for state in sorted(states - node.edges.keys())]
+            self._todo = {}
+            for some in _chunks(jobs, lambda job: len(job[0].codes)):
+                self._read(some)
+
+    def _read(self, jobs: Sequence[tuple[Node, int]]) -> None:
+        """Adds the edges of nodes for states that are read."""
+        length = [len(node.codes) for node, _ in jobs]
+        states = np.repeat([state for _, state in jobs], length)
+        codes = self._acceptance.reveal(np.concatenate([node.codes for node, _ in jobs]), states)
+        begun = [_Begun(node.group, node.which, state) for node, state in jobs]
+        sums = np.concatenate([node.sums for node, _ in jobs])
+        for (node, state), edge in zip(jobs, self._edges(begun, length, codes, sums), strict=True):
+            node.edges[state] = edge
 
     def _edges(
-        self, group: int, codes: np.ndarray, sums: np.ndarray, which: np.ndarray | None, states: Sequence[int]
+        self, jobs: Sequence[_Begun], length: list[int], codes: np.ndarray, sums: np.ndarray
     ) -> list[Edge]:
-        """The edges for some outcomes after each of some states; `which` says whose outcomes they are."""
-        accepted = codes == ACCEPTED
-        rows = np.where(accepted, sums, np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist()
-        waiting = (mixed(codes) * sums).sum(axis=1, dtype=np.uint64).tolist()
-        edges = []
-        for i, state in enumerate(states):
-            if rows[i] not in self._row_number:
-                self._row(
-                    rows[i], group, accepted[i] if which is None else (accepted[i][which] & (which >= 0))
-                )
-            node = NO_NODE
-            if waiting[i] and state != START_STATE:  # nothing lies below the start state
-                if waiting[i] not in self._node_number:
-                    self._node(waiting[i], group, codes[i], sums, which)
-                node = self._node_number[waiting[i]]
-                self._visit(node, state)
-            edges.append(Edge(self._row_number[rows[i]], node))
+        """The edges for some outcomes, so many for each job."""
+        rows = _sums(np.where(codes == ACCEPTED, sums, np.uint64(0)), length).tolist()
+        waiting = _sums(mixed(codes) * sums, length).tolist()
+        edges, end = [], 0
+        for job, row, node, count in zip(jobs, rows, waiting, length, strict=True):
+            end += count
+            own = slice(end - count, end)
+            if row not in self._row_number:
+                self._row(row, job, codes[own] == ACCEPTED)
+            if not node or job.state == START_STATE:  # nothing lies below the start state
+                edges.append(Edge(self._row_number[row], NO_NODE))
+                continue
+            if node not in self._node_number:
+                self._node(node, job, codes[own], sums[own])
+            edges.append(Edge(self._row_number[row], self._node_number[node]))
+            self._visit(self._node_number[node], job.state)
         return edges
 
-    def _row(self, key: int, group: int, chosen: np.ndarray) -> None:
+    def _row(self, key: int, job: _Begun, accepted: np.ndarray) -> None:
+        chosen = accepted if job.which is None else accepted[job.which] & (job.which >= 0)
         self._row_number[key] = len(self.rows)
-        self.rows.append(Recipe(group, self.groups[group].members[chosen]))
+        self.rows.append(Recipe(job.group, self.groups[job.group].members[chosen]))
 
-    def _node(
-        self, key: int, group: int, codes: np.ndarray, sums: np.ndarray, which: np.ndarray | None
-    ) -> None:
+    def _node(self, key: int, job: _Begun, codes: np.ndarray, sums: np.ndarray) -> None:
         if len(self.nodes) > self._limit:
             raise GrammarTooLarge(
                 f"The stack walk has more than {self._limit} nodes; the grammar is too large."
@@ -164,10 +206,10 @@ class Walk:
         np.add.at(joined, inverse, sums[alive])
         place = np.full(len(codes) + 1, -1, np.int32)  # the last one is for members that wait for nothing
         place[:-1][alive] = inverse
+        which = place[:-1] if job.which is None else place[job.which]
         skip = self._acceptance.skips(distinct)
-        lowered = self._acceptance.lowered(distinct, skip)
         self._node_number[key] = len(self.nodes)
-        self.nodes.append(Node(skip, lowered, joined, group, place[:-1] if which is None else place[which]))
+        self.nodes.append(Node(skip, self._acceptance.lowered(distinct, skip), joined, job.group, which))
 
     def _visit(self, number: int, last: int) -> None:
         if (number, last) not in self._met:
@@ -189,3 +231,23 @@ def mixed(codes: np.ndarray) -> np.ndarray:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.where(codes > ACCEPTED, z ^ (z >> np.uint64(31)), np.uint64(0))
+
+
+def _sums(values: np.ndarray, length: list[int]) -> np.ndarray:
+    """The sums of consecutive pieces, none of them empty."""
+    first = np.cumsum([0, *length[:-1]])
+    return np.add.reduceat(values, first, dtype=np.uint64)
+
+
+def _chunks(jobs: Sequence[Job], size: Callable[[Job], int]) -> Iterator[list[Job]]:
+    """Jobs in pieces that are not too large together."""
+    some: list[Job] = []
+    total = 0
+    for job in jobs:
+        some.append(job)
+        total += size(job)
+        if total > CHUNK:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some
