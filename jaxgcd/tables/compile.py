@@ -174,9 +174,9 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         )
         spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
     with _stage(seconds, "walk"):
+        slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
-        walk = Walk(acceptance, predecessors(table))
-        slots = Slots(graph, spanner, walk, vocabulary.size)
+        walk = Walk(acceptance, slots.groups, predecessors(table))
     return (
         Compiled(
             vocabulary,
