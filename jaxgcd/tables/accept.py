@@ -138,13 +138,19 @@ class Acceptance:
 
     def lowered(self, codes: np.ndarray, skip: int) -> np.ndarray:
         """Waiting outcomes once `skip` states were passed over."""
-        return np.array([self._lower(code, skip) for code in codes.tolist()], np.int64) if skip else codes
+        if not skip:
+            return codes
+        distinct, which = np.unique(codes >> _BITS, return_inverse=True)
+        parts = [self._lower(part, skip) for part in distinct.tolist()]
+        found = np.array(parts, np.int64)[which] << _BITS | codes & _REST
+        for index in np.flatnonzero(distinct[which] == _ANY).tolist():
+            members = np.array(self._sets[int(codes[index]) & _REST])
+            found[index] = self._any_of(tuple(sorted(self.lowered(members, skip).tolist())))
+        return found
 
-    def _lower(self, code: int, skip: int) -> int:
-        part, rest = code >> _BITS, code & _REST
-        if part == _ANY:
-            return self._any_of(tuple(sorted(self._lower(member, skip) for member in self._sets[rest])))
-        return self._part(self._parts[part]._replace(skip=self._parts[part].skip - skip)) << _BITS | rest
+    def _lower(self, part: int, skip: int) -> int:
+        waiting = self._parts[part]
+        return part if part == _ANY else self._part(waiting._replace(skip=waiting.skip - skip))
 
     # Numbers for parts and sets.
 
