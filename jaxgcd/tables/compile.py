@@ -104,7 +104,7 @@ def compile_grammar(
     Warns:
         InexactGrammarWarning: the masks may lead to a dead end; lists the reasons.
 
-    Source: Park, Zhou and D'Antoni 2025, Algorithms 2 to 5; see `docs/paper.md`.
+    Source: the offline part of Park, Zhou and D'Antoni 2025; see `docs/paper.md`.
 
     Example:
         >>> import jaxgcd

@@ -1,7 +1,7 @@
 """The inverse token spanner: which terminal sequences each token can produce, from each lexer state.
 
-The paper keys this table by lexer state and whole terminal sequence (Park, Zhou and D'Antoni 2025, section
-3.2, `T_inv`). Here every (lexer state, token) pair has a **suffix class**, and a class is a small tree: for
+The paper keys this table, `T_inv`, by lexer state and whole terminal sequence (Park, Zhou and D'Antoni
+2025). Here every (lexer state, token) pair has a **suffix class**, and a class is a small tree: for
 each terminal that the token may complete first, the class of what follows it; and where the token ends, what
 its last lexeme can still become. Tokens that no parser can tell apart share a class.
 
