@@ -234,7 +234,7 @@ def pad(tables: Tables, like: Tables | dict[str, int] | None = None) -> Tables:
         array = np.asarray(getattr(tables, field.name)) if dims else None
         if array is not None:
             width = [(0, target[dim] - length) for dim, length in zip(dims, array.shape, strict=True)]
-            changes[field.name] = jax.numpy.asarray(np.pad(array, width))
+            changes[field.name] = jax.device_put(np.pad(array, width))
     return dataclasses.replace(tables, **changes)
 
 
