@@ -10,7 +10,7 @@ Nothing here imports the library.
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import Any
 
 from grammar_features import looks_left
@@ -22,7 +22,7 @@ from oracle import split_utf8
 
 MOST_STATES = 400  # a stack this high is one that grows for ever: Lark would hang
 SHORT = 3  # letters of the completions that are all tried
-MOST_OUTLOOKS = 10_000
+MOST_OUTLOOKS = 1_000
 SEARCHES = ((0, 4), (1, 4), (4, 4), (0, 8), (2, 8))  # heights and windows, see `Enumeration._search`
 
 
@@ -55,7 +55,7 @@ class Enumeration:
         table = lark.parser.parser._parse_table
         (start,) = lark.options.start
         self._states, self._end = table.states, table.end_states[start]
-        self._left = max(looks_left(terminal.pattern.to_regexp()) for terminal in lark.terminals)
+        self._left = max((looks_left(t.pattern.to_regexp()) for t in lark.terminals), default=0)
         self._stacks: dict[tuple[int, ...], _Stack] = {}
         self._lexemes: dict[int, dict[tuple[str, str], Lexeme]] = {}
         self._bottom = self._stack((table.start_states[start],))
@@ -101,7 +101,7 @@ class Enumeration:
         """The texts about which Lark itself says something else; must be empty."""
         return [text for text in texts if self.accepts(text) != self.parses(text)]
 
-    def completes(self, prefix: bytes) -> bool:
+    def completes(self, prefix: bytes, outlooks: int = MOST_OUTLOOKS) -> bool:
         """Whether some accepted text begins with `prefix`; False: none was found.
 
         Tries all short completions, then what completed other texts, once and twice over (ask about short
@@ -113,7 +113,7 @@ class Enumeration:
         text, unfinished = parts
         begins = [letter for letter in self.alphabet if letter.encode().startswith(unfinished)]
         begins = [text + letter for letter in begins] if unfinished else [text]
-        found = next(filter(self.accepts, self._candidates(begins)), None)
+        found = next(filter(self.accepts, self._candidates(begins, outlooks)), None)
         if found is not None:
             self._remember(found.encode())
             begin = next(filter(found.startswith, begins))
@@ -121,30 +121,40 @@ class Enumeration:
             self._pieces |= {found[len(begin) : place]: None for place in range(len(begin) + 1, len(found))}
         return found is not None
 
-    def _candidates(self, begins: list[str]) -> Iterator[str]:
+    def _candidates(self, begins: list[str], outlooks: int) -> Iterator[str]:
         """Longer texts, the most promising ones first."""
         longer = (piece + ending for piece in self._pieces for ending in self._endings)
         rests = chain(self.texts(SHORT), self._endings, longer)
         yield from (begin + rest for rest in rests for begin in begins)
         for height, window in SEARCHES:
-            yield from self._search(begins, height, window)
+            yield from islice(self._search(begins, height, window), outlooks)
 
     def _search(self, begins: list[str], height: int, window: int) -> Iterator[str]:
-        """Goes on letter by letter, unless Lark stumbles more than `window` letters back; short texts first.
+        """Goes on step by step, unless Lark stumbles more than `window` letters back; few steps first.
 
-        One more state on the stack counts as `height` letters. Texts that leave the same stack and end alike
+        One more state on the stack counts as `height` steps. Texts that leave the same stack and end alike
         are tried once.
         """
-        seen: set[tuple[_Stack, str, str]] = set()
-        waiting = [(0, begin) for begin in begins]
-        while waiting and len(seen) < MOST_OUTLOOKS:
-            _, text = heappop(waiting)
+        steps, seen = self._steps(), set()
+        waiting = [(0, 0, begin) for begin in begins]
+        while waiting:
+            _, taken, text = heappop(waiting)
             yield text
-            for longer in (text + letter for letter in self.alphabet):
+            for longer in (text + step for step in steps):
                 outlook = self._outlook(longer, window)
                 if outlook is not None and outlook not in seen:
                     seen.add(outlook)
-                    heappush(waiting, (len(longer) + height * len(outlook[0].states), longer))
+                    heappush(waiting, (taken + height * len(outlook[0].states), taken + 1, longer))
+
+    def _steps(self) -> list[str]:
+        """The letters, and two of the shortest lexemes of each terminal."""
+        lexemes: dict[str | None, set[str]] = {}
+        for known in self._lexemes.values():
+            for (_, rest), lexeme in known.items():
+                if lexeme is not None:
+                    lexemes.setdefault(lexeme[0], set()).add(rest[: lexeme[1]])
+        shortest = [sorted(texts, key=lambda text: (len(text), text))[:2] for texts in lexemes.values()]
+        return sorted({*self.alphabet, *chain(*shortest)})
 
     def _outlook(self, text: str, window: int) -> tuple[_Stack, str, str] | None:
         """The stack before the last few letters, what is seen left of them, and they; None at an error."""

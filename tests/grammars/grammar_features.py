@@ -28,26 +28,28 @@ ANCHORS = {
     op.AT_BEGINNING_STRING: r"\A",
     op.AT_END_STRING: r"\Z",
 }
+LOOKS = [f"{sign}look{way}" for sign in ("", "negative ") for way in ("ahead", "behind")]
+PLACES = [f"{place} look{way}" for place in ("leading", "inner", "trailing") for way in ("ahead", "behind")]
+OVERLAPS = ["terminal begins another", "terminals share a text", "terminal priority"]
+KEYWORDS = [
+    "keyword",
+    "keyword that stays",
+    "ignored string in a live regex",
+    "live string in an ignored regex",
+]
+REGEXES = [
+    *LOOKS,
+    *PLACES,
+    *ANCHORS.values(),
+    "multiline anchor",
+    "leading anchor",
+    "looks left of its lexeme",
+]
+RECURSIONS = ["left recursion", "right recursion", "middle recursion"]
+CONFLICTS = ["rule priority", "shift/reduce conflict", "reduce/reduce conflict"]
 FEATURES = (
-    *(
-        "terminal begins another",
-        "terminals share a text",
-        "keyword",
-        "keyword that stays",
-        "terminal priority",
-    ),
-    *(
-        "ignored",
-        "ignored and in a rule",
-        "ignored string in a live regex",
-        "live string in an ignored regex",
-    ),
-    *(f"{sign}look{way}" for sign in ("", "negative ") for way in ("ahead", "behind")),
-    *(f"{place} look{way}" for place in ("leading", "inner", "trailing") for way in ("ahead", "behind")),
-    *(*ANCHORS.values(), "multiline anchor", "leading anchor", "looks left of its lexeme"),
-    *(*KINDS.values(), "flags"),
-    *("empty rule", "optional", "repeated", "left recursion", "right recursion", "middle recursion"),
-    *("rule priority", "shift/reduce conflict", "reduce/reduce conflict"),
+    *(*OVERLAPS, *KEYWORDS, "ignored", "ignored and in a rule", *REGEXES, *KINDS.values(), "flags"),
+    *("empty rule", "optional", "repeated", *RECURSIONS, *CONFLICTS),
 )
 
 
@@ -122,7 +124,7 @@ def _of_sequence(sequence: list[Any]) -> Iterator[str]:
             yield f"{name} {_way(argument)}"
         elif code is op.AT and place == 0:
             yield "leading anchor"
-        read = sum(part.getwidth()[0] for part in [_parser.SubPattern(None, sequence[:place])])
+        read = _parser.SubPattern(None, sequence[:place]).getwidth()[0]
         behind = code in (op.ASSERT, op.ASSERT_NOT) and argument[0] < 0
         seen = argument[1].getwidth()[1] if behind else int(code is op.AT)
         yield from ["looks left of its lexeme"] * (seen > read)
@@ -189,7 +191,8 @@ def _of_rules(lark: Lark) -> Iterator[str]:
         yield from ["left recursion"] * (0 in places and len(names) > 1)
         yield from ["right recursion"] * (len(names) - 1 in places and len(names) > 1)
         yield from ["middle recursion"] * any(0 < place < len(names) - 1 for place in places)
-    yield from ["optional"] * bool(re.search(r"\?|\[", lark.source_grammar.split("T0")[0]))
+    rules = "".join(line for line in lark.source_grammar.splitlines() if line[:1].islower())
+    yield from ["optional"] * bool(re.search(r"[?\[]", rules))
     yield from _of_conflicts(lark)
 
 

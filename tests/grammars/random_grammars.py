@@ -9,7 +9,7 @@ Lark resolves. Lark refuses many of them (reduce/reduce conflicts, empty termina
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from oracle import pick
 
@@ -18,36 +18,29 @@ ESCAPES = {"-": r"\-", "\n": r"\n"}
 CLASSES = {"-": (r"\w", r"\W"), " ": (r"\s", r"\S"), "\n": (r"\s", r"\w")}  # by the third letter
 ANCHORS = ("^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)")
 GREEDY = ("*", "+", "?", "{2}", "{1,2}")
-QUANTIFIERS = (*GREEDY, *GREEDY, "*?", "+?", "??", "{1,2}?", "*+", "++", "?+")
+QUANTIFIERS = (*GREEDY, "*?", "+?", "??", "{1,2}?", "*+", "++", "?+")
 
 
-@dataclass
+@dataclass(frozen=True)
 class RandomGrammar:
-    """The grammar's text, the letters of its texts, and what has been written so far."""
+    """The grammar as Lark reads it, and the letters of its texts."""
 
+    text: str
     alphabet: str
-    terminals: list[str] = field(default_factory=list)
-    rules: list[str] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """The grammar as Lark reads it."""
-        return "\n".join([*self.rules, *self.terminals, *self.ignored])
 
 
 def random_grammar(rng: random.Random) -> RandomGrammar:
     """A random grammar; Lark may refuse it, and its language may be empty."""
-    grammar = RandomGrammar(pick(rng, ALPHABETS))
-    letters, count = grammar.alphabet, pick(rng, [2, 3, 3, 4])
-    strings = [_string(rng, letters)]
+    letters, count = pick(rng, ALPHABETS), pick(rng, [2, 3, 3, 4])
+    strings, lines = [_string(rng, letters)], []
     for number in range(count):
-        grammar.terminals.append(f"T{number}{_priority(rng)}: {_terminal(rng, letters, strings, number)}")
-    grammar.ignored += _ignore(rng, letters, strings, count)
+        lines.append(f"T{number}{_priority(rng)}: {_terminal(rng, letters, strings, number)}")
+    lines += _ignore(rng, letters, strings, count)
     names = [f"T{number}" for number in range(count)]
-    symbols = [*names, *names, *(_quoted(string) for string in strings[:2])]
-    grammar.rules += _rules(rng, symbols)
-    return grammar
+    rules = _rules(
+        rng, [*names, *names, *(_quoted(string) + _any_case(rng, letters) for string in strings[:2])]
+    )
+    return RandomGrammar("\n".join([*rules, *lines]), letters)
 
 
 def _priority(rng: random.Random) -> str:
@@ -71,12 +64,18 @@ def _quoted(string: str) -> str:
     return '"' + string.replace("\n", "\\n") + '"'
 
 
+def _any_case(rng: random.Random, letters: str) -> str:
+    return "i" if "A" in letters and rng.random() < 0.5 else ""
+
+
 def _terminal(rng: random.Random, letters: str, strings: list[str], number: int) -> str:
     """The definition of a terminal; strings are added to those that later ones are drawn from."""
     draw = rng.random()
     if draw < 0.3:
-        strings.append(_related(rng, letters, strings))
-        return _quoted(strings[-1]) + ("i" if "A" in letters and rng.random() < 0.6 else "")
+        strings.append(
+            pick(rng, [strings[0], _related(rng, letters, strings), _related(rng, letters, strings)])
+        )
+        return _quoted(strings[-1]) + _any_case(rng, letters)
     if draw < 0.4:
         strings += [_related(rng, letters, strings), _related(rng, letters, strings)]
         return f"{_quoted(strings[-2])} | {_quoted(strings[-1])}"
