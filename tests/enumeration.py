@@ -22,8 +22,8 @@ from oracle import split_utf8
 
 MOST_STATES = 400  # a stack this high is one that grows for ever: Lark would hang
 SHORT = 3  # letters of the completions that are all tried
-MOST_OUTLOOKS = 1_000
-SEARCHES = ((0, 4), (1, 4), (4, 4), (0, 8), (2, 8))  # heights and windows, see `Enumeration._search`
+MOST_OUTLOOKS = 3_000
+SEARCHES = ((2, 1), (0, 1), (2, 2), (0, 2), (0, 4), (0, 8))  # heights and windows, see `Enumeration._search`
 
 
 class _Stack:
@@ -182,19 +182,23 @@ class Enumeration:
 
     def _takes(self, stack: _Stack, left: str, rest: str) -> bool:
         """Whether Lark, with this stack and behind `left`, reads `rest` to its end."""
-        known = stack.verdicts.get((left, rest))
-        if known is None:
-            known = stack.verdicts[left, rest] = self._judge(stack, left, rest)
-        return known
-
-    def _judge(self, stack: _Stack, left: str, rest: str) -> bool:
-        if not rest:
-            return self._shifted(stack, "$END") is not None
-        lexeme = self._lexeme_in_front(stack, left, rest)
-        if lexeme is None or (above := self._above(stack, lexeme)) is None:
-            return False
-        seen = (left + rest[: lexeme[1]])[-self._left :] if self._left else ""
-        return self._takes(above, seen, rest[lexeme[1] :])
+        way, verdict = [], None
+        while verdict is None:
+            verdict = stack.verdicts.get((left, rest))
+            if verdict is None:
+                way.append((stack, left, rest))
+                if not rest:
+                    verdict = self._shifted(stack, "$END") is not None
+                elif (lexeme := self._lexeme_in_front(stack, left, rest)) is None:
+                    verdict = False
+                elif (above := self._above(stack, lexeme)) is None:
+                    verdict = False
+                else:
+                    left = (left + rest[: lexeme[1]])[-self._left :] if self._left else ""
+                    stack, rest = above, rest[lexeme[1] :]
+        for stack, left, rest in way:
+            stack.verdicts[left, rest] = verdict
+        return verdict
 
     def _lexeme_in_front(self, stack: _Stack, left: str, rest: str) -> Lexeme:
         if (left, rest) not in stack.lexemes:

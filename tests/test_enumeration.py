@@ -103,7 +103,12 @@ def test_long_completions_are_found() -> None:
     language = Enumeration(Lark('start: "b" | "a" start "bcc"', parser="lalr"), "abc", 4)
     assert language.completes(b"a") and language.completes(b"aaaaa") and not language.completes(b"aac")
     language = Enumeration(Lark("start: A A\nA: /a(?=bbbbb)|b{6}c/", parser="lalr"), "abc", 7)
-    assert not language.accepted and language.completes(b"a") and b"abb" in language.viable and not language.completes(b"aa")
+    assert (
+        not language.accepted
+        and language.completes(b"a")
+        and b"abb" in language.viable
+        and not language.completes(b"aa")
+    )
 
 
 @pytest.mark.parametrize("small", DEAD_ENDS, ids=lambda small: small.name)

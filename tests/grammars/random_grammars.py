@@ -146,7 +146,7 @@ def _regex(rng: random.Random, letters: str, depth: int) -> str:
 
 def _atom(rng: random.Random, letters: str) -> str:
     """Most often a letter or a few; seldom a class, which has many characters and takes long to compile."""
-    if rng.random() < 0.05 and letters[-1] in CLASSES:
+    if rng.random() < 0.03 and letters[-1] in CLASSES:
         return pick(rng, CLASSES[letters[-1]])
     one, two = _escaped(pick(rng, letters)), _escaped(pick(rng, letters))
     return pick(rng, [one, one, one, f"[{one}{two}]", f"[^{one}]", "."])
