@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from oracle import pick
 
-ALPHABETS = ("abc", "abc", "abc", "ab-", "ab-", "ab ", "ab\n", "aAb", "aAb", "aé-")
+ALPHABETS = ("abc", "abc", "abc", "ab-", "ab-", "ab ", "ab\n", "ab\n", "aAb", "aAb", "aé-")
 ESCAPES = {"-": r"\-", "\n": r"\n"}
 CLASSES = {"-": (r"\w", r"\W"), " ": (r"\s", r"\S"), "\n": (r"\s", r"\w")}  # by the third letter
-ANCHORS = ("^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)")
+LINE_ANCHORS = ("^", "$", "(?m:^)", "(?m:$)")
+ANCHORS = (*LINE_ANCHORS, r"\A", r"\Z")
 GREEDY = ("*", "+", "?", "{2}", "{1,2}")
 QUANTIFIERS = (*GREEDY, "*?", "+?", "??", "{1,2}?", "*+", "++", "?+")
 
@@ -113,9 +114,10 @@ def _looking(rng: random.Random, letters: str) -> str:
 
 
 def _assertion(rng: random.Random, letters: str, *, behind: float) -> str:
-    """A lookbehind with this probability, else a lookahead; one in three is an anchor."""
+    """A lookbehind with this probability, else a lookahead; but one in three is an anchor."""
     if rng.random() < 0.33:
-        return pick(rng, [*ANCHORS, *([r"\b", r"\B"] if letters[-1] in CLASSES else [])])
+        lines = LINE_ANCHORS * 2 if letters[-1] == "\n" else ()
+        return pick(rng, [*ANCHORS, *lines, *([r"\b", r"\B"] if letters[-1] in CLASSES else [])])
     sign = pick(rng, "=!")
     if rng.random() < behind:
         return f"(?<{sign}{_fixed_width(rng, letters)})"
