@@ -22,6 +22,8 @@ from oracle import split_utf8
 
 MOST_STATES = 400  # a stack this high is one that grows for ever: Lark would hang
 SHORT = 3  # letters of the completions that are all tried
+KNOWN = 40  # completions of other texts that are tried
+LONG = 40  # letters at which a search gives up
 MOST_OUTLOOKS = 3_000
 SEARCHES = ((2, 1), (0, 1), (2, 2), (0, 2), (0, 4), (0, 8))  # heights and windows, see `Enumeration._search`
 
@@ -115,16 +117,19 @@ class Enumeration:
         begins = [text + letter for letter in begins] if unfinished else [text]
         found = next(filter(self.accepts, self._candidates(begins, outlooks)), None)
         if found is not None:
+            assert self.parses(found), found
             self._remember(found.encode())
             begin = next(filter(found.startswith, begins))
-            self._endings |= {found[place:]: None for place in range(len(begin), len(found))}
-            self._pieces |= {found[len(begin) : place]: None for place in range(len(begin) + 1, len(found))}
+            for place in range(len(begin) + 1, min(len(found), len(begin) + 20)):
+                self._pieces[found[len(begin) : place]] = None
+                self._endings[found[place - 1 :]] = None
         return found is not None
 
     def _candidates(self, begins: list[str], outlooks: int) -> Iterator[str]:
         """Longer texts, the most promising ones first."""
-        longer = (piece + ending for piece in self._pieces for ending in self._endings)
-        rests = chain(self.texts(SHORT), self._endings, longer)
+        endings, pieces = list(self._endings)[:KNOWN], list(self._pieces)[:KNOWN]
+        longer = (piece + ending for piece in pieces for ending in endings)
+        rests = chain(self.texts(SHORT), endings, longer)
         yield from (begin + rest for rest in rests for begin in begins)
         for height, window in SEARCHES:
             yield from islice(self._search(begins, height, window), outlooks)
@@ -142,7 +147,7 @@ class Enumeration:
             yield text
             for longer in (text + step for step in steps):
                 outlook = self._outlook(longer, window)
-                if outlook is not None and outlook not in seen:
+                if outlook is not None and outlook not in seen and len(longer) < LONG:
                     seen.add(outlook)
                     heappush(waiting, (taken + height * len(outlook[0].states), taken + 1, longer))
 
