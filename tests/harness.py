@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from lark import Lark
 
 import jaxgcd
 
@@ -102,7 +101,7 @@ def vocabulary_of(words: TokenList | jaxgcd.Vocabulary) -> Any:
 
 
 def compile_small(
-    grammar: str | Lark,
+    grammar: Any,
     words: TokenList | jaxgcd.Vocabulary,
     *,
     shape: tuple[int, int] = SMALL_SHAPE,
@@ -115,7 +114,7 @@ def compile_small(
 
 
 def compile_any(
-    grammar: str | Lark, vocabulary: Any, *, shape: tuple[int, int] = REAL_SHAPE, **options: Any
+    grammar: Any, vocabulary: Any, *, shape: tuple[int, int] = REAL_SHAPE, **options: Any
 ) -> Compiled:
     """Compile (by default with the basic lexer); collects `InexactGrammarWarning`s, lets others through."""
     with warnings.catch_warnings(record=True) as caught:

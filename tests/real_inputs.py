@@ -3,6 +3,7 @@
 Which texts python-lark parses, in which lexer mode, is what the tests check first.
 """
 
+import base64
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -201,3 +202,45 @@ def _byte_level_bpe(pieces: Sequence[str], merges: Sequence[str], special: Seque
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
     return tokenizer
+
+
+def llama3(path: Path) -> RealVocabulary:
+    """Llama 3's 128,256 tokens, from its tiktoken file: 128,000 of text, then 256 that are none.
+
+    Three of those end something: the text (128,001), a message (128,008), a turn (128,009).
+    """
+    return _tiktoken(path, digits=3, special=256, eos=(128_001, 128_008, 128_009), size=128_256)
+
+
+def qwen(path: Path) -> RealVocabulary:
+    """Qwen's 151,643 tokens of text and 208 others, from its tiktoken file.
+
+    `<|endoftext|>` (151,643) and `<|im_end|>` (151,645) end a text. Qwen2.5's logits are wider than its
+    tokenizer: 151,936, a multiple of 128.
+    """
+    return _tiktoken(path, digits=1, special=208, eos=(151_643, 151_645), size=151_936)
+
+
+def _tiktoken(path: Path, *, digits: int, special: int, eos: tuple[int, ...], size: int) -> RealVocabulary:
+    """A line for every token, its bytes in base64 and its id; then come special tokens, which have no text.
+
+    Up to `digits` digits make a token; but for that, these tokenizers cut a text by the same rules.
+    """
+    from tiktoken import Encoding
+
+    pairs = (line.split() for line in path.read_bytes().splitlines())
+    ranks = {base64.b64decode(spelled): int(rank) for spelled, rank in pairs}
+    assert list(ranks.values()) == list(range(len(ranks)))
+    words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
+    rest = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    pattern = f"{words}|\\p{{N}}{{1,{digits}}}{rest}"
+    encoding = Encoding(path.stem, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    count = len(ranks) + special
+    return RealVocabulary(
+        (*ranks, *[b""] * special),
+        eos,
+        tuple(range(len(ranks), count)),
+        size,
+        encoding.encode_ordinary,
+        encoding,
+    )

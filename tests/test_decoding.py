@@ -406,6 +406,7 @@ def test_generated_texts_are_in_the_language_and_the_checkers_agree(grammar: str
 
 def test_the_host_is_asked_only_about_rows_that_need_it() -> None:
     from jaxgcd.tables.host import host_machine
+    from jaxgcd.tables.walk import Entry
 
     tables = jaxgcd.compile_grammar(NESTED, VOCABULARY, check="host")
     machine = host_machine(int(tables.host))
@@ -425,7 +426,7 @@ def test_the_host_is_asked_only_about_rows_that_need_it() -> None:
         for terminal, group in compiled.slots.of_state[lexer]:
             stepped = compiled.machine.feed((top,), terminal)
             if stepped is not None:
-                expected += len(compiled.dependents(terminal, group, stepped[-1]))
+                expected += len(compiled.walk.dependents(Entry(group, stepped[-1], fans=True)))
     assert (calls, shipped) == (1, expected) and expected > 0
 
 

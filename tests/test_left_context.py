@@ -135,7 +135,7 @@ def test_random_grammars_accept_what_lark_parses(lexer: str, prove_factor: int) 
     assert some > 20 * prove_factor, "most of these grammars mean something"
 
 
-# Trackers and variants.
+# Trackers and starts.
 
 
 def scanners_of(*patterns: str):
@@ -145,20 +145,20 @@ def scanners_of(*patterns: str):
 
 def test_terminals_that_do_not_look_left_cost_nothing() -> None:
     scanners = scanners_of("a(?<=a)b", r'".*?(?<!\\)(\\\\)*?"', r"\w+\b", "(?<!a)b|b")
-    assert not scanners.left.asks and len(scanners.variants) == 2
-    assert scanners.choice == [[-1, 0], [-1, 1]] and scanners.left.read(b"ab") == TEXT_START
+    assert not scanners.left.asks and scanners.left.read(b"ab") == TEXT_START
+    assert scanners.start == [[-1, 1], [-1, 2]]
 
 
-def test_a_scanner_has_a_variant_for_each_way_the_left_matters() -> None:
+def test_a_scanner_has_a_start_for_each_way_the_left_matters() -> None:
     scanners = scanners_of("a", "^b", r"\bc")
     # At the start of the text, behind a word character, and behind another one; the second scanner has no
     # terminal that asks.
-    assert scanners.scanner_of == [0, 0, 0, 1]
+    assert [len(set(row) - {-1}) for row in scanners.start] == [3, 1]
     states = [scanners.left.read(text.encode()) for text in ("", "é", "é-", "-", "中")]
-    chosen = [scanners.choice[0][state] for state in states]
+    chosen = [scanners.start[0][state] for state in states]
     assert len(set(chosen)) == 3 and chosen[1] == chosen[4] and chosen[2] == chosen[3]
     inside = scanners.left.read("é".encode()[:1])
-    assert scanners.choice[0][inside] == -1
+    assert scanners.start[0][inside] == -1
 
 
 def test_too_many_left_contexts_are_an_error() -> None:

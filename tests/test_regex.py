@@ -24,6 +24,8 @@ from jaxgcd.lexing.minimise import refine
 def holds(formulas: Formulas, formula: int, rest: bytes) -> bool:
     """Whether `formula` holds of a text that goes on with `rest` and ends there."""
     for byte in rest:
+        if formula in (FALSE, TRUE):
+            break
         formula = formulas.derivative(formula, byte)
     return formulas.at_end(formula)
 
@@ -269,6 +271,67 @@ def test_what_is_not_supported_is_an_error_that_names_the_terminal(pattern: str)
 def test_what_is_too_large_is_an_error_that_names_limit_and_terminal(pattern: str) -> None:
     with pytest.raises(GrammarTooLarge, match=r"MY_TERMINAL.*(100|nested)"):
         compile_pattern(Formulas(), pattern, "MY_TERMINAL", limit=100)
+
+
+# Counted repeats. Their automata are chains: each iteration is a state, or a few.
+
+COUNTED = [
+    ("a{0,2000}b", "a" * 1999, "a"),
+    ("a{0,2000}?b", "a" * 1999, "a"),
+    ("a{0,2000}+a?b", "a" * 1999, "a"),
+    ("(?:a?){0,2000}b", "a" * 1999, "a"),
+    ("(?:ab?){999,1000}c", "ab" * 998, "ab"),
+    (r'"(?:[^"\\]|\\.){0,2000}"', '"' + 999 * r"é\"", "a"),
+    ("(?=[^b]{0,200}b)a*", "a" * 199, "a"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "more"), COUNTED, ids=[pattern for pattern, _, _ in COUNTED])
+def test_large_counts_end_where_re_ends_them(pattern: str, text: str, more: str) -> None:
+    """Texts of one iteration less and more than the greatest count, complete and not."""
+    samples = [text + count * more + end for count in range(4) for end in ("", "b", "c", '"')]
+    assert_agrees(pattern, samples)
+
+
+TOO_LARGE = {
+    "a{1,100000}": {},
+    "(?:a{0,2000}){0,2000}": {},
+    r"\w{0,2000}x": {"limit": 10_000},
+    "(?:a*b*){0,200}c": {"limit": 2000},
+}
+
+
+@pytest.mark.parametrize("pattern", TOO_LARGE)
+def test_counts_that_are_too_large_are_an_error_that_names_the_terminal(pattern: str) -> None:
+    """Each iteration is written out, in a bounded number of nodes, states and steps."""
+    with pytest.raises(GrammarTooLarge, match=r"terminal MY_TERMINAL: .* repeats"):
+        compile_pattern(Formulas(), pattern, "MY_TERMINAL", **TOO_LARGE[pattern])
+
+
+def alike(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
+    """Which pairs of states no word tells apart, by striking out pairs until nothing changes."""
+    same = accept[:, None] == accept[None, :]
+    while True:
+        after = same & np.all([same[column[:, None], column[None, :]] for column in trans.T], axis=0)
+        if (after == same).all():
+            return same
+        same = after
+
+
+def test_states_share_a_block_exactly_if_no_word_tells_them_apart() -> None:
+    """Random automata, and long chains of states, of which one is told apart at a time."""
+    rng = np.random.default_rng(0)
+    for size in (*range(1, 41), 60, 80):
+        for chain in (False, True):
+            chance = rng.integers(0, size, (size, 2))
+            step = np.minimum(np.arange(size)[:, None] + rng.integers(0, 2, (size, 2)), size - 1)
+            trans, accept = (step if chain else chance).astype(np.int32), (rng.random(size) < 0.9).astype(int)
+            if chain:  # only the last state differs from the start, and each round tells one more apart
+                accept = (np.arange(size) < size - 1).astype(int)
+            trans[0], accept[0] = 0, 0
+            block = refine(trans, accept)
+            assert ((block[:, None] == block[None, :]) == alike(trans, accept)).all()
+            assert sorted(set(block.tolist())) == list(range(block.max() + 1))
 
 
 # Characters.

@@ -27,7 +27,7 @@ from jaxgcd.lexing.minimise import minimise
 __all__ = ["Automaton", "compile_pattern", "existence"]
 
 
-def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int = 20000) -> Tracker:
+def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int = 50_000) -> Tracker:
     """Registers the minimal leftmost-first automata of a Python regex, one for each left-context class.
 
     After the bytes `x` from the start of a lexeme, `accept[state]` says whether `x` is what

@@ -65,7 +65,8 @@ def boundary_classes(graph: LexerGraph) -> Boundaries:
 def _past_ignored(graph: LexerGraph, states: tuple[int, ...]) -> dict[int, set[int]]:
     """Each boundary with those that ignored lexemes can lead to from it."""
     skips = {
-        q: {q} | {int(graph.gates[gate, 0]) for t, gate in graph.exits[q] if t == IGNORED} for q in states
+        q: {q} | {int(graph.gates[gate, graph.scanner[q]]) for t, gate in graph.exits[q] if t == IGNORED}
+        for q in states
     }
     changed = True
     while changed:

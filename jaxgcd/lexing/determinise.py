@@ -43,7 +43,7 @@ class Determiniser:
         self.name = name
         self.limit = limit
         self.work = 0
-        self.most_formulas = len(formulas) + 50 * limit
+        self.most_formulas = len(formulas) + 20 * limit
         self.classes, self.firsts = _byte_classes(nfa)
         self.contexts = Contexts(nfa, formulas, self.firsts, self.automaton)
         self._interned: dict[tuple, int] = {}
@@ -209,10 +209,10 @@ class Determiniser:
         self.work += work + 1
         if states > self.limit:
             what = f"more than {self.limit} states"
-        elif self.work > 100 * self.limit:
-            what = f"more than {100 * self.limit} steps to make"
+        elif self.work > 40 * self.limit:
+            what = f"more than {40 * self.limit} steps to make"
         elif len(self.formulas) > self.most_formulas:
-            what = f"more than {50 * self.limit} formulas for its lookarounds"
+            what = f"more than {20 * self.limit} formulas for its lookarounds"
         else:
             return
         raise GrammarTooLarge(

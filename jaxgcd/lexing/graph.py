@@ -26,8 +26,8 @@ import numpy as np
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.left import TEXT_START
-from jaxgcd.lexing.minimise import joint_classes, refine
-from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, START, Scanner, Scanners
+from jaxgcd.lexing.minimise import closure, joint_classes, refine
+from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, Scanners
 
 INITIAL = 1
 """The lexer state before any text."""
@@ -49,6 +49,7 @@ class LexerGraph:
             Gate 0 leads nowhere.
         accepts: for each state the terminals that can end there, with their gates.
         exits: for each state all `(terminal, gate)` pairs with which its lexeme can end, now or later.
+        scanner: for each state between two lexemes the scanner that reads on there.
     """
 
     classes: np.ndarray
@@ -56,6 +57,7 @@ class LexerGraph:
     gates: np.ndarray
     accepts: tuple[Accepts, ...]
     exits: tuple[frozenset[tuple[int, int]], ...]
+    scanner: dict[int, int]
 
     @property
     def n_states(self) -> int:
@@ -65,7 +67,7 @@ class LexerGraph:
     @property
     def boundaries(self) -> tuple[int, ...]:
         """The states between two lexemes, `INITIAL` first."""
-        return (INITIAL, *sorted(set(self.gates.ravel().tolist()) - {DEAD, INITIAL}))
+        return (INITIAL, *sorted(self.scanner.keys() - {INITIAL}))
 
 
 def build_graph(
@@ -103,33 +105,33 @@ class _Builder:
     def __init__(self, formulas, scanners, first, next_scanners, end, spellable, limit):
         self._formulas = formulas
         self._scanners = scanners
+        self._first = first
         self._next = next_scanners
         self._limit = limit
         self._end = end
         # A byte that no token spells is a class of its own that leads nowhere.
         spelled = np.array([byte in spellable for byte in range(END_OF_TEXT)])
         every = [automaton.classes for automaton in formulas.automata]
-        classes, self._bytes = joint_classes([spelled, scanners.left.classes, *every])
-        self._dropped = [not spelled[byte] for byte in self._bytes]
+        classes, self._bytes = joint_classes([spelled, scanners.left.classes, scanners.classes, *every])
         self.classes = np.append(classes, len(self._bytes)).astype(np.int32)
-        self._steps = [
-            [[row[c] for c in scanner.classes[self._bytes].tolist()] for row in scanner.trans]
-            for scanner in scanners.variants
-        ]
+        steps = np.where(spelled[self._bytes], scanners.trans[:, scanners.classes[self._bytes]], DEAD)
+        self._live = [np.flatnonzero(row).tolist() for row in steps]
+        self._steps = steps.tolist()
         self._left = scanners.left.trans[:, scanners.left.classes[self._bytes]].tolist()
-        self._forgets = [
-            [
-                distance >= scanners.left.reach
-                for distance in _characters_to_match(steps, scanner, self._bytes)
-            ]
-            for steps, scanner in zip(self._steps, scanners.variants, strict=True)
-        ]
-        # A state is (guard, variant of a scanner, its state, left-context class).
-        self._states: list[tuple[int, int, int, int]] = [(FALSE, 0, DEAD, 0)]
-        self._states += [(TRUE, scanners.choice[first][TEXT_START], START, TEXT_START)]
-        self._states += [(FALSE, 0, -self._ENDED, 0), (FALSE, 0, -self._FINAL, 0)]
+        away = _characters_to_match(steps, scanners.matches, self._bytes)
+        # Where a lexeme is too far from its end for it to matter, any left-context class will do.
+        self._forgets = (away >= scanners.left.reach).tolist()
+        active = {first}.union(*next_scanners)  # the others belong to parser states that follow no shift
+        starts = [sorted(set(row) - {-1} if s in active else ()) for s, row in enumerate(scanners.start)]
+        self._starts = {state for row in starts for state in row}
+        self._readers = _readers(steps, starts)
+        # A state is (guard, scanner state, left-context class).
+        self._states: list[tuple[int, int, int]] = [(FALSE, DEAD, 0)]
+        self._states += [(TRUE, scanners.start[first][TEXT_START], TEXT_START)]
+        self._states += [(FALSE, -self._ENDED, 0), (FALSE, -self._FINAL, 0)]
         self._number = {state: number for number, state in enumerate(self._states)}
-        self._gates: dict[tuple[int, ...], int] = {(DEAD,) * len(scanners.choice): 0}
+        self._gates: dict[tuple[int, ...], int] = {(DEAD,) * len(scanners.start): 0}
+        self._behind: dict[tuple[int, int, int, int], int] = {}
 
     def build(self) -> LexerGraph:
         width = len(self._bytes) + 1
@@ -138,9 +140,10 @@ class _Builder:
         for number, state in enumerate(self._states):
             if number in (DEAD, self._ENDED, self._FINAL):
                 delta.append([DEAD] * width)
-                accepts.append(((self._end, self._gate(self._FINAL)),) if number == self._ENDED else ())
+                end = self._gates.setdefault((self._FINAL,) * len(self._scanners.start), len(self._gates))
+                accepts.append(((self._end, end),) if number == self._ENDED else ())
                 continue
-            delta.append([self._read(*state, symbol) for symbol in range(width)])
+            delta.append(self._read(*state))
             accepts.append(self._accepts(*state))
             if len(self._states) > self._limit:
                 raise GrammarTooLarge(
@@ -149,61 +152,70 @@ class _Builder:
                 )
         gates = np.array(list(self._gates), np.int32)
         trimmed = _trim(np.array(delta, np.int32), gates, accepts, self._FINAL)
-        return _minimal(self.classes, *trimmed, self._FINAL)
+        return _minimal(self.classes, *trimmed, self._FINAL, self._first)
 
-    def _intern(self, guard: int, variant: int, state: int, left: int) -> int:
+    def _intern(self, guard: int, state: int, left: int) -> int:
         if guard == FALSE or state == DEAD:
             return DEAD
-        number = self._number.setdefault((guard, variant, state, left), len(self._states))
+        number = self._number.setdefault((guard, state, left), len(self._states))
         if number == len(self._states):
-            self._states.append((guard, variant, state, left))
+            self._states.append((guard, state, left))
         return number
 
-    def _boundary(self, guard: int, scanner: int, left: int) -> int:
-        return self._intern(guard, self._scanners.choice[scanner][left], START, left)
+    def _read(self, guard: int, state: int, left: int) -> list[int]:
+        row = [DEAD] * (len(self._bytes) + 1)
+        if state in self._starts and self._formulas.at_end(guard):
+            row[-1] = self._ENDED
+        steps, lefts = self._steps[state], self._left[left]
+        for symbol in self._live[state]:
+            after, then = steps[symbol], guard
+            if guard != TRUE:
+                then = self._formulas.derivative(guard, self._bytes[symbol])
+            row[symbol] = self._intern(then, after, TEXT_START if self._forgets[after] else lefts[symbol])
+        return row
 
-    def _gate(self, *boundaries: int) -> int:
-        """The gate with one boundary for each scanner, or the same for all."""
-        row = boundaries if len(boundaries) > 1 else boundaries * len(self._scanners.choice)
-        return self._gates.setdefault(row, len(self._gates))
-
-    def _read(self, guard: int, variant: int, state: int, left: int, symbol: int) -> int:
-        if symbol == len(self._bytes):
-            return self._ENDED if state == START and self._formulas.at_end(guard) else DEAD
-        if self._dropped[symbol]:
-            return DEAD
-        after = self._steps[variant][state][symbol]
-        guard = self._formulas.derivative(guard, self._bytes[symbol]) if after else FALSE
-        # Where a lexeme is too far from its end for it to matter, any left-context class will do.
-        left = TEXT_START if self._forgets[variant][after] else self._left[left][symbol]
-        return self._intern(guard, variant, after, left)
-
-    def _accepts(self, guard: int, variant: int, state: int, left: int) -> Accepts:
+    def _accepts(self, guard: int, state: int, left: int) -> Accepts:
+        if not self._scanners.matches[state]:
+            return ()
         formulas, found = self._formulas, []
-        scanner, same = self._scanners.variants[variant], self._scanners.scanner_of[variant]
-        stays = formulas.without(guard, scanner.later[state])
-        for label, condition in scanner.matches[state]:
+        stays = formulas.without(guard, self._scanners.later[state])
+        for label, condition in self._scanners.matches[state]:
             then = formulas.both(stays, condition)
-            if label == IGNORED:  # the parser has not moved, so the same scanner reads on
-                found.append((label, self._gate(self._boundary(then, same, left))))
-            elif label != REJECTED:
-                after = self._next[label]
-                every = range(len(self._scanners.choice))
-                row = [self._boundary(then, s, left) if s in after else DEAD for s in every]
-                found.append((label, self._gate(*row)))
+            if label != REJECTED:
+                # An ignored lexeme does not move the parser, so the same scanner reads on.
+                found.append((label, self._gate(label, then, left, state if label == IGNORED else DEAD)))
             stays = formulas.without(stays, condition)
         return tuple(found)
 
+    def _gate(self, label: int, guard: int, left: int, ignored: int) -> int:
+        """The gate behind a lexeme: where each scanner that may read on begins."""
+        key = (label, guard, left, self._readers[ignored] if ignored else 0)
+        if key not in self._behind:
+            after = key[-1] if ignored else sum(1 << s for s in self._next[label])
+            starts = [row[left] if after >> s & 1 else DEAD for s, row in enumerate(self._scanners.start)]
+            row = tuple(self._intern(guard, start, left) for start in starts)
+            self._behind[key] = self._gates.setdefault(row, len(self._gates))
+        return self._behind[key]
 
-def _characters_to_match(steps: list[list[int]], scanner: Scanner, firsts: list[int]) -> list[int]:
+
+def _readers(steps: np.ndarray, starts: list[list[int]]) -> list[int]:
+    """For each scanner state the scanners (bits) that can be in it."""
+    reading = np.zeros((len(steps), len(starts)), bool)
+    for scanner, states in enumerate(starts):
+        reading[states, scanner] = True
+    source, symbol = np.nonzero(steps)
+    reading = closure(reading, steps[source, symbol], source)
+    return [sum(1 << int(s) for s in np.flatnonzero(row)) for row in reading]
+
+
+def _characters_to_match(steps: np.ndarray, matches: Sequence, firsts: list[int]) -> np.ndarray:
     """For each state of a scanner how many characters must at least begin before a lexeme can end."""
     starts = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
-    found = np.array([0 if matches else len(steps) for matches in scanner.matches])
-    trans = np.array(steps, np.int64)
+    found = np.array([0 if ends else len(steps) for ends in matches])
     while True:
-        nearer = np.minimum(found, (found[trans] + starts).min(axis=1))
+        nearer = np.minimum(found, (found[steps] + starts).min(axis=1))
         if (nearer == found).all():
-            return found.tolist()
+            return found
         found = nearer
 
 
@@ -227,7 +239,9 @@ def _trim(delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts], final: i
     return delta, np.where(useful[gates], gates, DEAD), kept
 
 
-def _minimal(classes: np.ndarray, delta: np.ndarray, gates: np.ndarray, accepts, final: int) -> LexerGraph:
+def _minimal(
+    classes: np.ndarray, delta: np.ndarray, gates: np.ndarray, accepts, final: int, first: int
+) -> LexerGraph:
     block = _bisimulation(delta, gates, accepts, final)
     order, number = _breadth_first(delta, gates, accepts, block)
     new_delta = number[block[delta[order]]].astype(np.int32)
@@ -238,12 +252,18 @@ def _minimal(classes: np.ndarray, delta: np.ndarray, gates: np.ndarray, accepts,
         pairs = dict.fromkeys((terminal, tuple(rows[gate].tolist())) for terminal, gate in accepts[q])
         new_accepts.append(tuple((t, gate_number.setdefault(row, len(gate_number))) for t, row in pairs))
     new_gates = np.array(list(gate_number), np.int32)
-    return LexerGraph(classes, new_delta, new_gates, tuple(new_accepts), _exits(new_delta, new_accepts))
+    scanner = {INITIAL: first}
+    for column, states in enumerate(new_gates.T):
+        scanner.update(dict.fromkeys(states[states != DEAD].tolist(), column))
+    exits = _exits(new_delta, new_accepts)
+    return LexerGraph(classes, new_delta, new_gates, tuple(new_accepts), exits, scanner)
 
 
 def _bisimulation(delta: np.ndarray, gates: np.ndarray, accepts, final: int) -> np.ndarray:
-    """Blocks of states that read alike and whose gates lead to alike boundaries."""
+    """Blocks of states that read alike and whose gates lead to alike boundaries of the same scanners."""
     label = np.zeros(len(delta), np.int64)
+    for column, states in enumerate(gates.T):
+        label[states[states != DEAD]] = 3 + column
     label[final], label[INITIAL] = 1, 2
     while True:
         rows = [tuple(row) for row in label[gates].tolist()]
@@ -280,13 +300,13 @@ def _exits(delta: np.ndarray, accepts) -> tuple[frozenset[tuple[int, int]], ...]
     reach = np.zeros((len(delta), len(pairs)), bool)
     for q, found in enumerate(accepts):
         reach[q, [index[pair] for pair in found]] = True
-    successors = [np.unique(row[row != DEAD]) for row in delta]
-    changed = True
-    while changed:
-        changed = False
-        for q in range(len(delta) - 1, 0, -1):
-            new = reach[q] | reach[successors[q]].any(axis=0)
-            if (new != reach[q]).any():
-                reach[q] = new
-                changed = True
-    return tuple(frozenset(pairs[i] for i in np.flatnonzero(row)) for row in reach)
+    source, symbol = np.nonzero(delta)
+    reach = closure(reach, source, delta[source, symbol])
+    sets: dict[bytes, frozenset[tuple[int, int]]] = {}
+    found = []
+    for row in reach:
+        key = row.tobytes()
+        if key not in sets:
+            sets[key] = frozenset(pairs[i] for i in np.flatnonzero(row))
+        found.append(sets[key])
+    return tuple(found)

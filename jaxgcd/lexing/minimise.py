@@ -1,4 +1,4 @@
-"""Minimal automata (Moore's partition refinement), with states and byte classes in a canonical order."""
+"""Minimal automata (by partition refinement), with states and byte classes in a canonical order."""
 
 from __future__ import annotations
 
@@ -48,17 +48,116 @@ def _merge_classes(classes: np.ndarray, trans: np.ndarray) -> tuple[np.ndarray, 
 def refine(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
     """The block of each state in the coarsest partition that respects `accept` and `trans`.
 
+    Rows of blocks are compared by sums of random 64-bit integers.
+
     Args:
         trans: `int[states, classes]`.
         accept: `int[states]`; states with different values never share a block.
     """
     block = np.unique(np.stack([accept, _distance(trans, accept)], 1), axis=0, return_inverse=True)[1].ravel()
-    count = 0
-    while block.max() + 1 > count:
+    for _ in range(8):  # that is enough for most automata
         count = block.max() + 1
-        key = np.column_stack([block, block[trans]]).astype(np.int32)
-        block = np.unique(key.view(np.dtype((np.void, key.shape[1] * 4))), return_inverse=True)[1].ravel()
+        block = np.unique(_signatures(block, trans), return_inverse=True)[1].ravel()
+        if block.max() + 1 == count:
+            return block
+    return _refine_chains(block, trans)
+
+
+def _signatures(block: np.ndarray, trans: np.ndarray, states: slice | np.ndarray = slice(None)) -> np.ndarray:
+    """The block of each state and those that it leads to, as one random integer for each such row."""
+    mixed = splitmix(int(block.max()) + 1)
+    weights = splitmix(trans.shape[1] + 1) | np.uint64(1)
+    row = (mixed[block[trans[states]]] * weights[1:]).sum(axis=1, dtype=np.uint64)
+    return row + mixed[block[states]] * weights[0]
+
+
+def _refine_chains(block: np.ndarray, trans: np.ndarray) -> np.ndarray:
+    """The same where it takes many rounds, as for `a{0,2000}b`, whose chain loses one state in each.
+
+    A round looks only at the states that lead into a block with a new number, and the largest part of a
+    block keeps the old one, so that a state is looked at O(log states) times (Hopcroft 1971).
+    """
+    first, sources = _by_target(trans)
+    suspects = np.arange(len(block))
+    while len(suspects):
+        found = _split(block, trans, suspects)
+        renamed, block = np.flatnonzero(found != block), found
+        suspects = _leading_to(renamed, first, sources)
     return block
+
+
+def _by_target(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The states that lead to state `s` are `sources[first[s] : first[s + 1]]`."""
+    order = np.argsort(trans, axis=None, kind="stable")
+    first = np.searchsorted(trans.ravel()[order], np.arange(len(trans) + 1))
+    return first, order // trans.shape[1]
+
+
+def _leading_to(targets: np.ndarray, first: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """The states that lead to one of `targets`."""
+    lengths = first[targets + 1] - first[targets]
+    skipped = first[targets + 1] - lengths.cumsum()
+    return np.unique(sources[np.repeat(skipped, lengths) + np.arange(lengths.sum())])
+
+
+def _split(block: np.ndarray, trans: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+    """The blocks once `suspects` are told apart by the blocks that they lead to.
+
+    The others of a block lead where they led before, so they stay together and apart from all suspects.
+    """
+    _, at, part, size = np.unique(
+        _signatures(block, trans, suspects), return_index=True, return_inverse=True, return_counts=True
+    )
+    home = block[suspects[at]]  # the block of each part
+    others = np.bincount(block)  # how many states of a block are no suspects
+    np.subtract.at(others, home, size)
+    staying = _largest(home, size, others)
+    leaving = home[staying][others[home[staying]] > 0]
+    renamed = np.delete(np.arange(len(size)), staying)
+    number, name = np.arange(len(others)), home.copy()
+    number[leaving] = len(others) + np.arange(len(leaving))
+    name[renamed] = len(others) + len(leaving) + np.arange(len(renamed))
+    found = number[block]
+    found[suspects] = name[part.ravel()]
+    return found
+
+
+def _largest(home: np.ndarray, size: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The parts that are the largest of their block, and larger than its rest."""
+    order = np.lexsort((size, home))
+    largest = order[np.append(np.diff(home[order]) != 0, True)]
+    return largest[size[largest] > others[home[largest]]]
+
+
+def closure(bits: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """What can be reached: `bits[source] |= bits[target]` along all edges until nothing changes.
+
+    Args:
+        bits: `bool[nodes, things]`.
+        source: `int[edges]`.
+        target: `int[edges]`.
+    """
+    edges = np.unique(source.astype(np.int64) * len(bits) + target)
+    if not len(edges) or not bits.size:
+        return bits
+    source, target = np.divmod(edges, len(bits))
+    sources, first = np.unique(source, return_index=True)
+    packed = np.packbits(bits, axis=1)
+    while True:
+        new = packed.copy()
+        new[sources] |= np.bitwise_or.reduceat(packed[target], first, axis=0)
+        if (new == packed).all():
+            return np.unpackbits(packed, axis=1, count=bits.shape[1]).astype(bool)
+        packed = new
+
+
+def splitmix(count: int) -> np.ndarray:
+    """`count` fixed random 64-bit integers (the output function of SplitMix64, Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
 
 
 def _distance(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:

@@ -1,15 +1,23 @@
 """How many readings of one text can be alive at the same time.
 
 A lexer that may have to come back to an earlier match keeps several readings. Their number is bounded by
-walking the graph over sets of readings, with the parser approximated by which terminals its state takes
-after the last shift.
+walking the graph over sets of readings, with the parser approximated by a **context**, that is, by which
+terminals its state takes after the last shift.
+
+Readings develop independently of each other, and two of them are never in one lexer state, since at most one
+can survive. So a set of readings is a set of lexer states, and for each of them a mask of the contexts that
+it may be in is kept, as abstract interpretation does (Cousot and Cousot 1977). A single reading is followed
+through the graph by itself; the walk over sets starts where one reading becomes two. Where there are many
+sets, masks are widened to all contexts that a reading can be in there, so that the walk ends soon.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.graph import INITIAL, LexerGraph
@@ -37,75 +45,186 @@ def max_runs(
     Raises:
         GrammarTooLarge: `limit` was exceeded.
     """
-    return _Search(graph, after, limit).most(first)
+    return _Search(graph, first, after, limit).most()
+
+
+NARROW = 100
+"""After looking at so many sets of readings, masks of contexts are widened."""
+
+Readings = tuple[tuple[int, int], ...]
+"""`(lexer state, mask of contexts)` pairs, sorted, one for each lexer state."""
+
+
+class Branch(NamedTuple):
+    """How a reading may go on if its context is one of `takers`.
+
+    The next symbol is read from one of the lexer states in `begins`, pairs of a lexer state and the contexts
+    that it may then be in. Where `keeps` is set, the reading's own context is kept.
+    """
+
+    takers: int
+    begins: Readings
+    keeps: bool
 
 
 class _Search:
-    """Readings are (lexer state, context number) pairs. They develop independently of each other."""
-
-    def __init__(self, graph: LexerGraph, after: Sequence[frozenset[Context]], limit: int):
+    def __init__(self, graph: LexerGraph, first: Context, after: Sequence[frozenset[Context]], limit: int):
         self._limit = limit
-        self._delta = graph.delta.tolist()
-        self._gates = graph.gates.tolist()
-        self._accepts = graph.accepts
-        self._emits = [_bits(0 if t == IGNORED else t for t, _ in exits) for exits in graph.exits]
-        self._contexts: dict[Context, int] = {}
-        self._takes: list[int] = []
-        self._scanner: list[int] = []
-        self._after = [[self._context(c) for c in sorted(contexts, key=_key)] for contexts in after]
-        self._steps: dict[tuple[int, int, int], list[list[tuple[int, int]]]] = {}
+        self._delta = graph.delta[:, :-1]
+        self._successors = [list(dict.fromkeys(row)) for row in self._delta.tolist()]
+        self._number = {c: i for i, c in enumerate(dict.fromkeys([first, *itertools.chain(*after)]))}
+        self._every = (1 << len(self._number)) - 1
+        self._takers: dict[int, int] = {IGNORED: self._every}
+        for context, number in self._number.items():
+            for terminal in context.takes:
+                self._takers[terminal] = self._takers.get(terminal, 0) | 1 << number
+        known = {exits: self._contexts_with(exits) for exits in set(graph.exits)}
+        self._alive = [known[exits] for exits in graph.exits]
+        gates = graph.gates.tolist()
+        branch = {pair: self._branch(pair[0], gates[pair[1]], after) for pair in set().union(*graph.accepts)}
+        self._branches = [
+            [Branch(self._every, ((state, self._every),), True), *(branch[pair] for pair in pairs)]
+            for state, pairs in enumerate(graph.accepts)
+        ]
+        self._sets: dict[tuple[int, ...], Readings] = {}
+        self._todo: dict[tuple[int, ...], None] = {}
+        self._alone = self._follow()
+        self._wide = False
+        self._rows: dict[tuple[int, int], list[tuple[int, Readings]]] = {}
+        self._columns_of: dict[int, dict[tuple[int, ...], int]] = {}
 
-    def most(self, first: Context) -> int:
-        begin: tuple[tuple[int, int], ...] = ((INITIAL, self._context(first)),)
-        seen: set[tuple[tuple[int, int], ...]] = {begin}
-        todo: list[tuple[tuple[int, int], ...]] = [begin]
-        most = 1
+    def most(self) -> int:
+        for reading in self._alone.items():
+            if self._splits(reading[0]):
+                self._note(self._read((reading,)))
+        for count in itertools.count():
+            if not self._todo:
+                break
+            if count == NARROW:
+                self._wide = True
+                self._rows.clear()
+            key = next(iter(self._todo))
+            del self._todo[key]
+            self._note(self._read(self._sets[key]))
+            if len(self._sets) > self._limit:
+                raise GrammarTooLarge(
+                    f"The lexer's readings of one text form more than {self._limit} sets. Look for "
+                    "terminals that begin with another one and go on without bound, and shorten them."
+                )
+        return max((len(key) for key in self._sets), default=1)
+
+    def _contexts_with(self, exits: frozenset[tuple[int, int]]) -> int:
+        """The contexts in which a lexeme with these exits can end."""
+        found = 0
+        for terminal, _ in exits:
+            found |= self._takers.get(terminal, 0)
+        return found
+
+    def _branch(self, terminal: int, gate: list[int], after: Sequence[frozenset[Context]]) -> Branch:
+        """What a reading becomes that ends its lexeme as `terminal`."""
+        if terminal == IGNORED:
+            return Branch(self._every, ((gate[0], self._every),), True)
+        begins: dict[int, int] = {}
+        for context in after[terminal]:
+            state = gate[context.scanner]
+            begins[state] = begins.get(state, 0) | 1 << self._number[context]
+        return Branch(self._takers.get(terminal, 0), tuple(sorted(begins.items())), False)
+
+    def _follow(self) -> dict[int, int]:
+        """The lexer states that a reading can come to, and the contexts that it may be in there."""
+        masks, todo = {INITIAL: 1}, [INITIAL]
         while todo:
-            runs = todo.pop()
-            for symbol in range(len(self._delta[0]) - 1):
-                steps = [choice for run in runs for choice in self._step(*run, symbol)]
-                for chosen in itertools.product(*steps):
-                    key = tuple(sorted(set(chosen)))
-                    if key and key not in seen:
-                        seen.add(key)
-                        todo.append(key)
-                        most = max(most, len(key))
-                if len(seen) > self._limit:
-                    raise GrammarTooLarge(
-                        f"The lexer's readings of one text form more than {self._limit} sets. Look for "
-                        "terminals that begin with another one and go on without bound, and shorten them."
-                    )
-        return most
+            state = todo.pop()
+            for takers, begins, keeps in self._branches[state]:
+                mask = masks[state] & takers
+                for begin, contexts in begins if mask else ():
+                    for new in self._successors[begin]:
+                        found = (mask if keeps else contexts) & self._alive[new]
+                        if new != DEAD and found & ~masks.get(new, 0):
+                            masks[new] = masks.get(new, 0) | found
+                            todo.append(new)
+        return masks
 
-    def _step(self, state: int, context: int, symbol: int) -> list[list[tuple[int, int]]]:
-        """What a reading becomes: for each reading after it a list of what it may be, one of them true."""
-        key = (state, context, symbol)
-        if key not in self._steps:
-            found = [[(self._delta[state][symbol], context)]]
-            for terminal, gate in self._accepts[state]:
-                after = [context] if terminal == IGNORED else self._after[terminal]
-                if terminal == IGNORED or self._takes[context] >> terminal & 1:
-                    found.append(
-                        [(self._delta[self._gates[gate][self._scanner[c]]][symbol], c) for c in after]
-                    )
-            alive = [
-                [(q, c) for q, c in choice if q != DEAD and self._emits[q] & self._takes[c]]
-                for choice in found
-            ]
-            self._steps[key] = [list(dict.fromkeys(choice)) for choice in alive if choice]
-        return self._steps[key]
+    def _splits(self, state: int) -> bool:
+        """Whether a reading in a lexer state can become two."""
+        branches = self._branches[state]
+        if len(branches) == 1:
+            return False
+        going = [self._delta[[begin for begin, _ in branch.begins]].any(axis=0) for branch in branches]
+        return int(np.sum(going, axis=0).max(initial=0)) > 1
 
-    def _context(self, context: Context) -> int:
-        number = self._contexts.setdefault(context, len(self._takes))
-        if number == len(self._takes):
-            self._takes.append(_bits(context.takes) | 1)  # bit 0: an ignored lexeme
-            self._scanner.append(context.scanner)
-        return number
+    def _note(self, sets: Iterator[Readings]) -> None:
+        for new in sets:
+            key = tuple(state for state, _ in new)
+            old = self._sets.get(key)
+            if old is not None:
+                new = tuple((state, m | n) for (state, m), (_, n) in zip(old, new, strict=True))
+            if new != old:
+                self._sets[key] = new
+                self._todo[key] = None
+
+    def _read(self, readings: Readings) -> Iterator[Readings]:
+        """What some readings can become by one symbol, as far as it is two or more."""
+        parts: list[tuple[int, Readings]] = [(-1, ())]
+        for reading in readings:
+            row = self._row(reading)
+            parts = [(s & t, found + new) for s, found in parts for t, new in row if s & t]
+        for _, found in parts:
+            if len(found) > 1:
+                yield tuple(sorted(found))
+
+    def _row(self, reading: tuple[int, int]) -> list[tuple[int, Readings]]:
+        """What one reading can become, and a mask of the symbols by which it can."""
+        if reading not in self._rows:
+            symbols: dict[Readings, int] = {}
+            for column, mask in self._columns(reading[0]).items():
+                for found in self._go(*reading, iter(column)):
+                    symbols[found] = symbols.get(found, 0) | mask
+            self._rows[reading] = [(mask, found) for found, mask in symbols.items()]
+        return self._rows[reading]
+
+    def _columns(self, state: int) -> dict[tuple[int, ...], int]:
+        """Where the beginnings of all branches lead, and a mask of the symbols by which they do."""
+        if state not in self._columns_of:
+            begins = [begin for branch in self._branches[state] for begin, _ in branch.begins]
+            found: dict[tuple[int, ...], int] = {}
+            for symbol, column in enumerate(zip(*self._delta[begins].tolist(), strict=True)):
+                found[column] = found.get(column, 0) | 1 << symbol
+            self._columns_of[state] = found
+        return self._columns_of[state]
+
+    def _go(self, state: int, mask: int, targets: Iterator[int]) -> list[Readings]:
+        """What one reading can become, one of these; `targets` are where its branches' beginnings lead."""
+        parts: list[_Part] = [_Part(mask, (), ())]
+        for branch in self._branches[state]:
+            ends = [(q, c & self._alive[q]) for (_, c), q in zip(branch.begins, targets, strict=False)]
+            going = [(q, contexts) for q, contexts in ends if q != DEAD and contexts]
+            parts = [new for part in parts for new in _split(part, branch, going)] if going else parts
+        found = [(*((q, part.mask) for q in part.same), *part.other) for part in parts]
+        if self._wide:
+            found = [tuple((q, self._alone[q]) for q, _ in readings) for readings in found]
+        return found
 
 
-def _key(context: Context) -> tuple[int, list[int]]:
-    return context.scanner, sorted(context.takes)
+class _Part(NamedTuple):
+    """Some contexts of a reading, and what the reading becomes in them: in lexer states with its own context,
+    and otherwise.
+    """
+
+    mask: int
+    same: tuple[int, ...]
+    other: Readings
 
 
-def _bits(numbers) -> int:
-    return sum(1 << n for n in set(numbers))
+def _split(part: _Part, branch: Branch, going: list[tuple[int, int]]) -> Iterator[_Part]:
+    """Splits contexts by whether a branch is taken, and adds what it leads to."""
+    rest = part.mask
+    for q, contexts in going:
+        taken = part.mask & branch.takers & (contexts if branch.keeps else -1)
+        rest &= ~taken
+        if taken and branch.keeps:
+            yield _Part(taken, (*part.same, q), part.other)
+        elif taken:
+            yield _Part(taken, part.same, (*part.other, (q, contexts)))
+    if rest:
+        yield part._replace(mask=rest)

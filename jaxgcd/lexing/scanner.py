@@ -1,18 +1,19 @@
-"""A scanner: the ordered alternation of its terminals as one leftmost-first automaton.
+"""All scanners as one leftmost-first automaton with a start for each.
 
 Lark tries a scanner's terminals in order and takes the first that matches, not the longest. Each terminal's
-own automaton is built once; the scanner's states are ordered lists of their states, cut behind the first
-terminal that matches for certain. Relabelling (a keyword's text matched by an identifier's regex) runs the
-keywords' automata alongside.
+own automaton is built once; a state here is an ordered list of their states, cut behind the first terminal
+that matches for certain. Relabelling (a keyword's text matched by an identifier's regex) runs the keywords'
+automata alongside. A state says all that matters of its future, so scanners share the states in which they
+read on alike: a comment is one set of states however many scanners ignore it.
 
-Where terminals look at the text left of their lexeme, a scanner has a variant for each way in which that
-text bears on them (see `left`).
+Where terminals look at the text left of their lexeme, a scanner has a start for each way in which that text
+bears on them (see `left`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,12 +25,14 @@ from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.left import Tracker, joint
 from jaxgcd.lexing.minimise import joint_classes, refine
 
-DEAD, START = 0, 1
+DEAD = 0
 IGNORED = -1
 """Label of a lexeme that is dropped."""
 
 REJECTED = 0
 """Label of a lexeme that no rule of the grammar uses: the parser rejects it wherever it occurs."""
+
+_START = 1  # of every terminal's automaton
 
 
 @dataclass(frozen=True)
@@ -55,45 +58,35 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scanner:
-    """A scanner's automaton over bytes; state 0 is dead, 1 the start of a lexeme.
+class Scanners:
+    """The automaton of all scanners; state 0 is dead, and no transition leads to a start.
 
     Attributes:
+        left: the left-context classes.
+        start: `start[scanner][state of left]`, the state in which a lexeme begins there; -1 inside a
+            character, where none begins.
         classes: `uint8[256]`, byte to byte class.
-        trans: `trans[state][byte class]`, the next state.
+        trans: `int32[states, byte classes]`, the next state.
         matches: for each state what ends there, in order of preference.
         later: for each state the formula "a match is reached later on", which overrides the earlier one.
     """
 
+    left: Tracker
+    start: list[list[int]]
     classes: np.ndarray
-    trans: list[list[int]]
+    trans: np.ndarray
     matches: list[tuple[Match, ...]]
     later: list[int]
 
 
-@dataclass(frozen=True)
-class Scanners:
-    """All scanners, each in one variant or more.
-
-    Attributes:
-        left: the left-context classes.
-        variants: the automata.
-        scanner_of: for each variant the scanner that it is one of.
-        choice: `choice[scanner][state of left]`, the variant that reads a lexeme which begins there; -1
-            inside a character, where none begins.
-    """
-
-    left: Tracker
-    variants: list[Scanner]
-    scanner_of: list[int]
-    choice: list[list[int]]
-
-
 class _Thread(NamedTuple):
-    terminal: int
+    """A terminal's automaton on the way; `keywords` are (automaton, state, label) of those that still fit."""
+
+    automaton: int
     state: int
     condition: int
-    keywords: tuple[tuple[int, int], ...]  # (index, state) of the keywords that still fit
+    label: int
+    keywords: tuple[tuple[int, int, int], ...]
 
 
 def build_scanners(
@@ -103,13 +96,13 @@ def build_scanners(
     *,
     limit: int = 20_000,
 ) -> Scanners:
-    """Builds scanners, each from an ordered list of terminals, whose automata they share.
+    """Builds scanners, each from an ordered list of terminals.
 
     Args:
         formulas: where automata are registered.
         scanners: the alternatives of each scanner, in Lark's order.
         labels: the parser's number of each terminal it knows.
-        limit: the most states of a scanner.
+        limit: the most states.
 
     Raises:
         UnsupportedRegexError: a terminal's regex is not regular or not supported.
@@ -122,19 +115,27 @@ def build_scanners(
 
     trackers = [[compiled(t.pattern, t.name) for t in terminals] for terminals in scanners]
     asking = list(dict.fromkeys(tracker for row in trackers for tracker in row if tracker.asks))
-    result = Scanners(joint(asking), [], [], [])
-    for number, (terminals, row) in enumerate(zip(scanners, trackers, strict=True)):
-        keywords = [[compiled(p, n).alone[0] for n, p in t.keywords] for t in terminals]
-        variant: dict[tuple[int, ...] | None, int] = {None: -1}
-        choices = [_choose(row, asking, there) for there in result.left.automata]
+    left = joint(asking)
+    names: dict[int, str] = {}
+    threads: list[list[tuple[_Thread, ...] | None]] = []
+    for terminals, row in zip(scanners, trackers, strict=True):
+        callings = [_calling(terminal, labels, compiled) for terminal in terminals]
+        choices = [_choose(row, asking, there) for there in left.automata]
         for automata in choices:
-            if automata is not None and automata not in variant:
-                variant[automata] = len(result.variants)
-                builder = _Builder(formulas, terminals, labels, automata, keywords, limit)
-                result.variants.append(builder.build())
-                result.scanner_of.append(number)
-        result.choice.append([variant[automata] for automata in choices])
-    return result
+            names.update(zip(automata or (), (terminal.name for terminal in terminals), strict=False))
+        threads.append([_begin(automata, callings) for automata in choices])
+    return _Builder(formulas, threads, names, limit).build(left)
+
+
+def _calling(terminal: ScannerTerminal, labels: dict[str, int], compiled) -> tuple[int, tuple]:
+    """What a terminal's lexemes are called, and its keywords' automata and labels."""
+    if terminal.ignored:
+        return IGNORED, ()
+    keywords = (
+        (compiled(pattern, name).alone[0], _START, labels.get(name, REJECTED))
+        for name, pattern in terminal.keywords
+    )
+    return labels.get(terminal.name, REJECTED), tuple(keywords)
 
 
 def _choose(
@@ -147,35 +148,35 @@ def _choose(
     return tuple(known[tracker] if tracker.asks else tracker.alone[0] for tracker in trackers)
 
 
+def _begin(automata: tuple[int, ...] | None, callings: Sequence[tuple]) -> tuple[_Thread, ...] | None:
+    """The threads of a scanner at the start of a lexeme."""
+    if automata is None:
+        return None
+    return tuple(_Thread(a, _START, TRUE, *calling) for a, calling in zip(automata, callings, strict=True))
+
+
 class _Builder:
     def __init__(
         self,
         formulas: Formulas,
-        terminals: Sequence[ScannerTerminal],
-        labels: dict[str, int],
-        automata: Sequence[int],
-        keywords: Sequence[Sequence[int]],
+        starts: list[list[tuple[_Thread, ...] | None]],
+        names: dict[int, str],
         limit: int,
     ):
         self._formulas = formulas
-        self._terminals = terminals
+        self._starts = starts
+        self._names = names
         self._limit = limit
-        self._automata = automata
-        self._keywords = keywords
-        self._labels = [IGNORED if t.ignored else labels.get(t.name, REJECTED) for t in terminals]
-        self._keyword_labels = [[labels.get(name, REJECTED) for name, _ in t.keywords] for t in terminals]
-        used = self._used()
-        read = [formulas.automata[i] for i in used]
+        read = [formulas.automata[i] for i in self._used()]
         classes, self._bytes = joint_classes([automaton.classes for automaton in read])
         self.classes = classes.astype(np.uint8)
-        self._steps = {
-            i: automaton.trans[:, automaton.classes[self._bytes]].tolist()
-            for i, automaton in zip(used, read, strict=True)
-        }
+        self._live: dict[tuple[int, int], list[tuple[int, int]]] = {}
 
     def _used(self) -> list[int]:
         """The automata that are read: the terminals', the keywords', and those that conditions watch."""
-        used = {*self._automata, *(keyword for keywords in self._keywords for keyword in keywords)}
+        threads = {thread for row in self._starts for start in row for thread in start or ()}
+        used = {thread.automaton for thread in threads}
+        used |= {automaton for thread in threads for automaton, _, _ in thread.keywords}
         todo = list(used)
         while todo:
             for formula in self._formulas.automata[todo.pop()].accept:
@@ -184,85 +185,117 @@ class _Builder:
                 todo += watched
         return sorted(used)
 
-    def build(self) -> Scanner:
-        start = tuple(
-            _Thread(i, START, TRUE, tuple((k, START) for k in range(len(keywords))))
-            for i, keywords in enumerate(self._keywords)
-        )
-        # The start is not in `number`: met again within a lexeme, the same threads are another state.
-        number: dict[tuple[_Thread, ...], int] = {(): DEAD}
-        todo, trans = [start], [[DEAD] * len(self._bytes)]
-        matches: list[tuple[Match, ...]] = [()]
+    def build(self, left: Tracker) -> Scanners:
+        # Starts are not in `number`: met again within a lexeme, the same threads are another state.
+        todo: list[tuple[_Thread, ...]] = []
+        start = [self._number_starts(row, todo) for row in self._starts]
+        starts = len(todo)
+        number: dict[tuple[_Thread, ...], int] = {}
+        trans, matches = [[DEAD] * len(self._bytes)], [()]
         for threads in todo:
-            matches.append(self._matches(threads))
-            row = []
-            for symbol in range(len(self._bytes)):
-                after = self._step(threads, symbol)
+            row = [DEAD] * len(self._bytes)
+            for symbol, found in self._step(threads).items():
+                after = tuple(found)
                 if after not in number:
-                    number[after] = len(todo) + 1
                     todo.append(after)
-                row.append(number[after])
+                    number[after] = len(todo)
+                row[symbol] = number[after]
             trans.append(row)
+            matches.append(self._matches(threads))
             if len(todo) > self._limit:
-                names = ", ".join(self._terminals[t.terminal].name for t in threads[:4])
-                raise GrammarTooLarge(
-                    f"The scanner has more than {self._limit} states; the terminals {names} overlap in too "
-                    "many ways. Bound their repetitions or make them disjoint."
+                raise self._too_large(threads)
+        return self._minimal(left, start, starts, np.array(trans, np.int32), matches)
+
+    def _number_starts(self, row: list[tuple[_Thread, ...] | None], todo: list) -> list[int]:
+        """A scanner's start for each left context; equal ones are one state."""
+        own: dict[tuple[_Thread, ...] | None, int] = {None: -1}
+        for threads in row:
+            if threads is not None and threads not in own:
+                todo.append(threads)
+                own[threads] = len(todo)
+        return [own[threads] for threads in row]
+
+    def _too_large(self, threads: tuple[_Thread, ...]) -> GrammarTooLarge:
+        names = ", ".join(dict.fromkeys(self._names[thread.automaton] for thread in threads[:4]))
+        return GrammarTooLarge(
+            f"The scanners have more than {self._limit} states; the terminals {names} overlap in too many "
+            "ways. Bound their repetitions or make them disjoint."
+        )
+
+    def _step(self, threads: tuple[_Thread, ...]) -> dict[int, list[_Thread]]:
+        """The threads after each symbol that some thread reads."""
+        formulas, found = self._formulas, {}
+        earlier: dict[int, int] = {}  # one of the threads before this one matches after the symbol
+        for automaton, state, condition, label, keywords in threads:
+            accept, kept = formulas.automata[automaton].accept, self._keywords(keywords)
+            for symbol, after in self._read(automaton, state):
+                before = earlier.get(symbol, FALSE)
+                if before == TRUE:
+                    continue
+                then = formulas.without(formulas.derivative(condition, self._bytes[symbol]), before)
+                if then == FALSE:
+                    continue
+                found.setdefault(symbol, []).append(
+                    _Thread(automaton, after, then, label, tuple(kept.get(symbol, ())))
                 )
-        return Scanner(self.classes, trans, matches, self._later(np.array(trans, np.int32), matches))
+                earlier[symbol] = formulas.either(before, formulas.both(then, accept[after]))
+        return found
 
-    def _step(self, threads: tuple[_Thread, ...], symbol: int) -> tuple[_Thread, ...]:
-        formulas, byte, found = self._formulas, self._bytes[symbol], []
-        earlier = FALSE  # one of the terminals before this one matches here
-        for terminal, state, condition, keywords in threads:
-            automaton = self._automata[terminal]
-            after = self._steps[automaton][state][symbol]
-            condition = formulas.without(formulas.derivative(condition, byte), earlier)
-            if not after or condition == FALSE:
-                continue
-            alive = tuple(
-                (k, s) for k, old in keywords if (s := self._steps[self._keyword(terminal, k)][old][symbol])
-            )
-            found.append(_Thread(terminal, after, condition, alive))
-            accept = formulas.both(condition, formulas.automata[automaton].accept[after])
-            earlier = formulas.either(earlier, accept)
-            if earlier == TRUE:
-                break
-        return tuple(found)
+    def _keywords(self, keywords: tuple[tuple[int, int, int], ...]) -> dict[int, list[tuple[int, int, int]]]:
+        """The keywords that still fit after each symbol."""
+        kept: dict[int, list[tuple[int, int, int]]] = {}
+        for automaton, state, label in keywords:
+            for symbol, after in self._read(automaton, state):
+                kept.setdefault(symbol, []).append((automaton, after, label))
+        return kept
 
-    def _keyword(self, terminal: int, index: int) -> int:
-        return self._keywords[terminal][index]
+    def _read(self, automaton: int, state: int) -> list[tuple[int, int]]:
+        """The symbols that an automaton reads in a state, with the states behind them."""
+        key = (automaton, state)
+        if key not in self._live:
+            read = self._formulas.automata[automaton]
+            row = read.trans[state, read.classes[self._bytes]]
+            symbols = np.flatnonzero(row)
+            self._live[key] = list(zip(symbols.tolist(), row[symbols].tolist(), strict=True))
+        return self._live[key]
 
     def _matches(self, threads: tuple[_Thread, ...]) -> tuple[Match, ...]:
-        found = []
+        return tuple(self._matches_of(threads))
+
+    def _matches_of(self, threads: tuple[_Thread, ...]) -> Iterator[Match]:
         for thread in threads:
-            accept = self._formulas.automata[self._automata[thread.terminal]].accept[thread.state]
+            accept = self._formulas.automata[thread.automaton].accept[thread.state]
             condition = self._formulas.both(thread.condition, accept)
             if condition != FALSE:
-                found.append(Match(self._label(thread), condition))
-        return tuple(found)
+                yield Match(self._label(thread), condition)
 
     def _label(self, thread: _Thread) -> int:
-        label = self._labels[thread.terminal]
-        if label != IGNORED:
-            for index, state in thread.keywords:
-                if self._formulas.automata[self._keyword(thread.terminal, index)].accept[state] == TRUE:
-                    return self._keyword_labels[thread.terminal][index]
-        return label
+        for automaton, state, label in thread.keywords:
+            if self._formulas.automata[automaton].accept[state] == TRUE:
+                return label
+        return thread.label
+
+    def _minimal(self, left: Tracker, start: list[list[int]], starts: int, trans: np.ndarray, matches):
+        """Merges states with the same future; starts stay apart."""
+        label: dict[tuple[Match, ...], int] = {(): 0}
+        kinds = [label.setdefault(found, len(label)) for found in matches]
+        kinds[1 : starts + 1] = range(len(label), len(label) + starts)
+        block = refine(trans, np.array(kinds))
+        _, first = np.unique(block, return_index=True)
+        order = np.sort(first)  # dead, the starts, and the others as they were found
+        number = np.zeros(len(first), np.int32)
+        number[block[order]] = np.arange(len(order), dtype=np.int32)
+        trans, matches = number[block[trans[order]]], [matches[state] for state in order.tolist()]
+        return Scanners(left, start, self.classes, trans, matches, self._later(trans, matches))
 
     def _later(self, trans: np.ndarray, matches: list[tuple[Match, ...]]) -> list[int]:
         """Registers the automaton of "a match is reached" and gives its atom for each state.
 
         Only the first certain match counts, so all transitions into one lead to one absorbing state; that
-        makes far fewer states differ than in the scanner itself.
+        makes far fewer states differ than in the scanners themselves.
         """
         formulas = self._formulas
-        accept = []
-        for found in matches:
-            formula = FALSE
-            for match in found:
-                formula = formulas.either(formula, match.condition)
-            accept.append(formula)
+        accept = [functools.reduce(formulas.either, (m.condition for m in found), FALSE) for found in matches]
         certain = np.array(accept) == TRUE
         matched = len(trans)
         watch = np.vstack([np.where(certain[trans], matched, trans), np.full(trans.shape[1], matched)])

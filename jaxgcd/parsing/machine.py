@@ -106,19 +106,105 @@ def step_slack(machine: Machine, terminals: list[int]) -> int:
     Raises:
         GrammarError: some reductions never end.
     """
-    table, slack = machine.table, 1
-    todo: list[tuple[Known, int]] = []
-    done: set[tuple[int, int]] = set()
-    for state in range(1, table.n_states):
-        todo += [((state,), terminal) for terminal in terminals if terminal in table.action[state]]
-    while todo:
-        known, terminal = todo.pop()
-        result = machine.feed(known, terminal)
-        slack = max(slack, machine.peak(known, terminal) - 1)
-        if isinstance(result, Pop) and (result.nonterminal, terminal) not in done:
-            done.add((result.nonterminal, terminal))
-            for state in range(1, table.n_states):
-                target = table.goto[state].get(result.nonterminal)
-                if target is not None:
-                    todo.append(((state, target), terminal))
-    return slack
+    return _Slack(machine, terminals).most()
+
+
+class _Slack:
+    """Steps sets of terminals, as bit masks. Only what empty reductions do is left to the machine.
+
+    `_popped[n]`: the terminals before which a reduction to nonterminal `n` pops more than is known;
+    `_seen[s, n]`: those for which the goto on `n` was looked at with `s` below.
+    """
+
+    def __init__(self, machine: Machine, terminals: list[int]):
+        self._machine = machine
+        self._table = machine.table
+        self._slack = 1
+        self._wanted = sum(1 << terminal for terminal in set(terminals))
+        self._reduces, self._shifts = self._split_actions()
+        self._circular = self._circular_nonterminals()
+        self._popped = [0] * len(self._table.nonterminals)
+        self._seen: dict[tuple[int, int], int] = {}
+        self._todo: list[int] = []
+
+    def most(self) -> int:
+        for state, reduces in enumerate(self._reduces):
+            for size, origin, mask in reduces:
+                if size:
+                    self._pop(origin, mask)
+                else:
+                    self._feed((state,), mask)
+        states: list[list[int]] = [[] for _ in self._table.nonterminals]
+        for state, gotos in enumerate(self._table.goto):
+            for nonterminal in gotos:
+                states[nonterminal].append(state)
+        while self._todo:
+            nonterminal = self._todo.pop()
+            for state in states[nonterminal]:
+                self._reveal(state, nonterminal, self._popped[nonterminal])
+        return self._slack
+
+    def _pop(self, nonterminal: int, mask: int) -> None:
+        if mask & ~self._popped[nonterminal]:
+            self._popped[nonterminal] |= mask
+            self._todo.append(nonterminal)
+
+    def _reveal(self, state: int, nonterminal: int, mask: int) -> None:
+        """A reduction to `nonterminal` under the terminals of `mask` reveals `state`, or there is no such."""
+        todo = [(nonterminal, mask)]
+        while todo:
+            nonterminal, mask = todo.pop()
+            target = self._table.goto[state].get(nonterminal)
+            new = mask & ~self._seen.get((state, nonterminal), 0)
+            if target is None or not new:
+                continue
+            self._seen[state, nonterminal] = mask | self._seen.get((state, nonterminal), 0)
+            if nonterminal in self._circular:
+                self._feed((state, target), new)
+                continue
+            if self._shifts[target] & new:
+                self._slack = max(self._slack, 2)
+            for size, origin, under in self._reduces[target]:
+                if size == 0:
+                    self._feed((state, target), under & new)
+                elif size > 1:
+                    self._pop(origin, under & new)
+                elif under & new:
+                    todo.append((origin, under & new))
+
+    def _feed(self, known: Known, mask: int) -> None:
+        for terminal in range(mask.bit_length()):
+            if mask >> terminal & 1:
+                result = self._machine.feed(known, terminal)
+                self._slack = max(self._slack, self._machine.peak(known, terminal) - 1)
+                if isinstance(result, Pop):
+                    self._pop(result.nonterminal, 1 << terminal)
+
+    def _split_actions(self) -> tuple[list[list[tuple[int, int, int]]], list[int]]:
+        """For each state its reductions `(size, origin, terminals)` and the terminals that it shifts."""
+        reduces, shifts = [], []
+        for actions in self._table.action:
+            by_rule: dict[tuple[int, int], int] = {}
+            shifted = 0
+            for terminal, action in actions.items():
+                bit = 1 << terminal & self._wanted
+                if action > 0:
+                    shifted |= bit
+                elif bit:
+                    rule = self._table.rules[-action - 1]
+                    by_rule[rule.size, rule.origin] = by_rule.get((rule.size, rule.origin), 0) | bit
+            reduces.append([(*rule, mask) for rule, mask in by_rule.items()])
+            shifts.append(shifted)
+        return reduces, shifts
+
+    def _circular_nonterminals(self) -> set[int]:
+        """Nonterminals from which reductions of size one might never end."""
+        becomes: dict[int, set[int]] = {}
+        for gotos in self._table.goto:
+            for nonterminal, target in gotos.items():
+                ones = {origin for size, origin, _ in self._reduces[target] if size == 1}
+                becomes.setdefault(nonterminal, set()).update(ones)
+        while ends := [n for n, after in becomes.items() if not after & becomes.keys()]:
+            for nonterminal in ends:
+                del becomes[nonterminal]
+        return set(becomes)

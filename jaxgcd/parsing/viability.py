@@ -8,36 +8,49 @@ LALR(1) stack.
 
 A **boundary class** `b` stands for all lexer boundaries with the same future in terminals; `exits[b]` are
 the **columns** `(terminal, gate class)` that some text can spell from there, and a gate class gives the
-boundary class after the terminal, by the scanner of the parser state that it is shifted into. What the
-machine can do below a state is a set of **items** "skip `k` states, reveal one, go to nonterminal `N`
-under the lookahead of column `c`". Sets of items are dictionaries `{(k, N): bit mask of columns}`, since
-most columns go together.
+boundary class after the terminal, by the scanner of the parser state that it is shifted into. What a state
+that was just shifted at a boundary class needs of the stack below it is a condition
+(`jaxgcd.parsing.summaries`).
+
+Whether a condition holds is found by walking down: a condition on a stack with state `p` on top is one on the
+stack below `p`, whatever that is. So the pairs (state, condition) form a finite graph whose paths are the
+stacks, read from the top, and a verdict asks whether its conditions reach acceptance, rejection or both.
+A **viable** stack is one that can be completed from some boundary class, and only viable stacks count.
+Shifts that lead to no viable stack are left out of the graph and the rest is judged again. If then every
+other shift leads to viable stacks only, all paths of the graph are viable stacks, and the verdicts are
+exact. If not, the stacks are visited from the bottom up, as pairs of the top state and the set of undecided
+conditions that hold; what holds of a stack follows from what holds of the stack below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jaxgcd.lexing.boundaries import NOWHERE, Boundaries
-from jaxgcd.parsing.machine import Machine, predecessors
-from jaxgcd.parsing.table import START_STATE
+from jaxgcd.lexing.boundaries import Boundaries
+from jaxgcd.parsing.conditions import ACCEPTED, REJECTED
+from jaxgcd.parsing.machine import Machine
+from jaxgcd.parsing.summaries import Summaries
+from jaxgcd.parsing.table import START_STATE, ParseTable
 
 DEAD, ALIVE, MIXED = 0, 1, 2
 
-Items = dict[tuple[int, int], int]
-"""`{(skip, nonterminal): columns}`; the key `ACCEPTED` stands for acceptance whatever lies below."""
+Pair = tuple[int, int]
+"""A state on top of a stack, and a condition on that stack."""
 
-ACCEPTED = (-1, -1)
+Case = tuple[int, frozenset[int]]
+"""A state on top of a stack, and the undecided conditions that hold of that stack."""
 
 
 class Item(NamedTuple):
-    """Skip states, reveal one, go to `nonterminal` under lookahead `terminal`; `then` is its gate class."""
+    """Skip states, then the stack must meet a condition."""
 
     skip: int
-    nonterminal: int
-    terminal: int
-    then: int
+    condition: int
+
+
+class TooMany(Exception):
+    """A limit was met."""
 
 
 class Viability:
@@ -47,285 +60,219 @@ class Viability:
         machine: the LALR machine.
         boundaries: the boundary classes of the lexer.
         scanner_of: the scanner of each parser state.
-        limit: the most stack cases to look at; beyond it `complete` is False and every verdict is
-            `ALIVE`.
+        limit: the most (state, condition) pairs, and the most stack cases, to look at; beyond it
+            `complete` is False and every verdict is `ALIVE`.
+
+    Attributes:
+        columns: all `(terminal, gate class)` pairs that the lexer can spell.
+        complete: no limit was met.
+        all_viable: no verdict of `viable` is `MIXED`. Then stacks whose states were all shifted with the
+            verdict `ALIVE` are viable.
     """
 
     def __init__(
-        self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int], *, limit: int = 50_000
+        self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int], *, limit: int = 500_000
     ):
-        self.columns = sorted(set().union(*boundaries.exits))
-        self._table = machine.table
-        self._boundaries = boundaries
-        self._scanner_of = scanner_of
-        self._exits = [self._mask(pairs) for pairs in boundaries.exits]
-        self._reduces, self._shifts = self._split_actions()
-        self._lifted: dict[tuple[int, int, int], Items] = {}
-        self._users: dict[tuple[int, int, int], set[tuple[int, int, int]]] = {}
-        self._saturate()
-        self._at = self._met_boundaries()
-        self._below: dict[tuple[int, int], Items] = {
-            (state, b): self._outcomes(state, b, None) for state, met in self._at.items() for b in met
-        }
-        self._verdicts: dict[tuple[int, int], int] = {}
-        self._viable: dict[int, int] = {}
-        self.complete = self._visit_stacks(limit)
-        self.all_viable = all(verdict == ALIVE for verdict in self._viable.values()) or not self.complete
+        self._summaries = Summaries(machine.table, boundaries, scanner_of)
+        self.columns = self._summaries.columns
+        self._verdicts: dict[tuple[int, int | None], int] = {}
+        self.complete = self._judge(machine.table, boundaries, limit)
+        mixed = {boundary for (_, boundary), verdict in self._verdicts.items() if verdict == MIXED}
+        self.all_viable = None not in mixed or not self.complete
 
     def verdict(self, top: int, boundary: int) -> int:
         """`DEAD`, `ALIVE` or `MIXED` (it depends on what lies below `top`), for `top` shifted on a viable
         stack.
-
-        A **viable** stack is one that can be completed from some boundary class.
         """
         return self._verdicts.get((top, boundary), DEAD) if self.complete else ALIVE
 
     def viable(self, top: int) -> int:
         """The verdict whether a stack is viable, for `top` shifted on a viable stack."""
-        return self._viable.get(top, DEAD) if self.complete else ALIVE
+        return self._verdicts.get((top, None), DEAD) if self.complete else ALIVE
 
     def waiting(self, top: int, boundary: int) -> frozenset[Item] | None:
         """The items below `top`, one of which must hold, whatever the stack; None if nothing need hold."""
-        return self._as_set(self._below.get((top, boundary), {}))
+        return self._as_set(self._summaries.outcome(top, boundary))
 
     def reveal(self, item: Item, state: int) -> frozenset[Item] | None:
         """What must hold below `state` for an item to hold of a stack with `state` on top."""
-        column = 1 << self.columns.index((item.terminal, item.then))
-        return self._as_set(self._lift(state, {(item.skip, item.nonterminal): column}, None))
+        if item.skip:
+            return frozenset({Item(item.skip - 1, item.condition)})
+        return self._as_set(self._summaries.lift(state, item.condition))
 
-    def _as_set(self, items: Items) -> frozenset[Item] | None:
-        if ACCEPTED in items:
-            return None
-        found = []
-        for (skip, nonterminal), mask in items.items():
-            found += [Item(skip, nonterminal, *self.columns[i]) for i in _bits(mask)]
-        return frozenset(found)
+    def _as_set(self, condition: int) -> frozenset[Item] | None:
+        if condition in (REJECTED, ACCEPTED):
+            return None if condition == ACCEPTED else frozenset()
+        skip = self._summaries.conditions.skips(condition)
+        return frozenset({Item(skip, self._summaries.conditions.skip(condition, skip))})
 
-    def _mask(self, pairs) -> int:
-        return sum(1 << i for i, column in enumerate(self.columns) if column in pairs)
-
-    def _split_actions(self):
-        """For each state its reductions `(size, origin, columns)` and its shifts `(target, boundary,
-        columns)`.
-        """
-        reduces: list[list[tuple[int, int, int]]] = []
-        shifts: list[list[tuple[int, int, int]]] = []
-        for actions in self._table.action:
-            by_rule: dict[int, int] = {}
-            by_target: dict[tuple[int, int], int] = {}
-            for i, (terminal, gate) in enumerate(self.columns):
-                action = actions.get(terminal, 0)
-                if action > 0:
-                    after = self._boundaries.gates[gate][self._scanner_of[action]]
-                    if after != NOWHERE:
-                        by_target[action, after] = by_target.get((action, after), 0) | 1 << i
-                elif action < 0:
-                    by_rule[-action - 1] = by_rule.get(-action - 1, 0) | 1 << i
-            rules = self._table.rules
-            reduces.append([(rules[r].size, rules[r].origin, mask) for r, mask in by_rule.items()])
-            shifts.append([(*target, mask) for target, mask in by_target.items()])
-        return reduces, shifts
-
-    def _met_boundaries(self) -> dict[int, list[int]]:
-        """For each state that is shifted, and the start, the boundary classes that it can be met at."""
-        met = {START_STATE: {self._boundaries.initial}}
-        for shifts in self._shifts:
-            for target, after, _ in shifts:
-                met.setdefault(target, set()).add(after)
-        skips = self._boundaries.skips
-        return {state: sorted(found.union(*(skips[b] for b in found))) for state, found in met.items()}
-
-    # The saturation. The unknowns are `_lifted[s, u, b]`: the items below `s` once `u` was shifted on top of
-    # it at boundary class `b`; and `_lifted[s, -1 - N, c]`: those after an empty reduction to nonterminal `N`
-    # on `s` under column `c`. They only grow, so a work list reaches the least solution.
-
-    def _saturate(self) -> None:
-        todo = [(s, u, b) for s, shifts in enumerate(self._shifts) for u, b, _ in shifts]
-        self._lifted = {edge: {} for edge in todo}
-        self._users = {edge: set() for edge in todo}
-        self._unsettled, self._queued = todo, set(todo)
-        self._settle()
-
-    def _settle(self) -> None:
-        while self._unsettled:
-            edge = self._unsettled.pop()
-            self._queued.discard(edge)
-            state, target, label = edge
-            empty = target < 0
-            items = {(0, -1 - target): 1 << label} if empty else self._outcomes(target, label, edge)
-            items = self._lift(state, items, edge)
-            if items != self._lifted[edge]:
-                self._lifted[edge] = items
-                self._queue(self._users[edge] - self._queued)
-
-    def _queue(self, edges: set[tuple[int, int, int]]) -> None:
-        self._unsettled += sorted(edges)
-        self._queued |= edges
-
-    def _read(self, edge: tuple[int, int, int], user: tuple[int, int, int] | None) -> Items:
-        if edge not in self._lifted:
-            self._lifted[edge], self._users[edge] = {}, set()
-            self._queue({edge})
-            if user is None:
-                self._settle()
-        if user is not None:
-            self._users[edge].add(user)
-        return self._lifted[edge]
-
-    def _outcomes(self, state: int, boundary: int, user) -> Items:
-        """Items below `state`, which was just shifted at boundary class `boundary`."""
-        exits, items = self._exits[boundary], {}
-        if state == self._table.accept:
-            return {ACCEPTED: 1}
-        for size, origin, mask in self._reduces[state]:
-            if not exits & mask:
-                continue
-            if size:
-                _add(items, {(size - 1, origin): exits & mask})
-            else:
-                _add(items, self._lift(state, {(0, origin): exits & mask}, user))
-        for target, after, mask in self._shifts[state]:
-            if exits & mask:
-                _add(items, self._read((state, target, after), user))
-        return items
-
-    def _lift(self, state: int, items: Items, user) -> Items:
-        """Items below `state`, from `items` that hold on top of it: one state of each skip is `state`."""
-        found: Items = {}
-        seen: dict[int, int] = {}
-        todo: list[Items] = [items]
-        while todo:
-            for (skip, nonterminal), mask in todo.pop().items():
-                if skip:
-                    _add(found, {(max(skip - 1, -1), nonterminal): mask})
-                    continue
-                new = mask & ~seen.get(nonterminal, 0)
-                target = self._table.goto[state].get(nonterminal)
-                if new and target is not None:
-                    seen[nonterminal] = seen.get(nonterminal, 0) | new
-                    todo += self._go(target, new, found, user)
-        return found
-
-    def _go(self, target: int, columns: int, found: Items, user) -> list[Items]:
-        """What follows a `goto` to `target` under `columns`: items on the state below `target`, if any."""
-        follow: list[Items] = []
-        for size, origin, mask in self._reduces[target]:
-            if not columns & mask:
-                continue
-            if size > 1:
-                _add(found, {(size - 2, origin): columns & mask})
-            elif size == 1:
-                follow.append({(0, origin): columns & mask})
-            else:
-                follow += [self._read((target, -1 - origin, i), user) for i in _bits(columns & mask)]
-        for state, after, mask in self._shifts[target]:
-            if columns & mask:
-                follow.append(self._read((target, state, after), user))
-        return follow
-
-    # The stacks, bottom up: which items hold of a stack is a function of its top state and of the items
-    # that hold of the stack below, so there are finitely many cases.
-
-    def _visit_stacks(self, limit: int) -> bool:
-        asked = self._asked()
-        self._judge(START_STATE, {})
-        seen: set[tuple[int, tuple]] = {(START_STATE, ())}
-        todo = list(seen)
-        while todo:
-            state, frozen = todo.pop()
-            holding = self._holding(state, dict(frozen))
-            relevant = {key: mask & asked[state].get(key, 0) for key, mask in holding.items()}
-            frozen = tuple(sorted((key, mask) for key, mask in relevant.items() if mask))
-            for case in ((target, frozen) for target in self._above(state, holding)):
-                if case not in seen:
-                    seen.add(case)
-                    todo.append(case)
-            if len(seen) > limit:
-                return False
+    def _judge(self, table: ParseTable, boundaries: Boundaries, limit: int) -> bool:
+        try:
+            for top, boundary, found in _Stacks(table, self._summaries, boundaries, limit).judgements():
+                new = ALIVE if found else DEAD
+                if self._verdicts.setdefault((top, boundary), new) != new:
+                    self._verdicts[top, boundary] = MIXED
+        except TooMany:
+            return False
         return True
 
-    def _above(self, state: int, holding: Items) -> list[int]:
-        """Judges the states that may be shifted on `state`; the viable ones and those of gotos go on the
-        stack.
-        """
-        shifts = {target for target, _, _ in self._shifts[state]}
-        viable = {target for target in sorted(shifts) if self._judge(target, holding)}
-        return sorted(viable | set(self._table.goto[state].values()))
 
-    def _asked(self) -> list[Items]:
-        """For each state the items on top of it that a verdict further up can depend on."""
-        asked: list[Items] = [{} for _ in self._table.action]
-        below_of = predecessors(self._table)
-        todo = list(range(1, len(asked)))
-        queued = set(todo)
+class _Stacks:
+    """The graph of (state, condition) pairs, and the stacks in it that are viable.
+
+    `_needs[s]` are the conditions below `s` for each boundary class that it can be met at, and under the key
+    None the condition that `s` is viable.
+    """
+
+    def __init__(self, table: ParseTable, summaries: Summaries, boundaries: Boundaries, limit: int):
+        self._summaries = summaries
+        self._limit = limit
+        self._gotos = [sorted(set(gotos.values())) for gotos in table.goto]
+        self._shifted = [sorted({shift.target for shift in shifts}) for shifts in summaries.shifts]
+        self._needs = self._all_needs(boundaries)
+        self._dead: set[tuple[int, int]] = set()
+        self._settle()
+
+    def judgements(self) -> Iterator[tuple[int, int | None, bool]]:
+        """`(top, boundary class or None, does it hold)`, each possible one at least once."""
+        for boundary, condition in self._needs[START_STATE].items():
+            yield START_STATE, boundary, condition == ACCEPTED
+        if any(self._mixed(state, need) for state in self._reached for need in self._shift_needs(state)):
+            yield from self._visit()
+            return
+        for state in self._reached:
+            for target in self._shifted[state]:
+                for boundary, condition in self._needs[target].items():
+                    if (state, condition) in self._accepting:
+                        yield target, boundary, True
+                    if (state, condition) in self._rejecting:
+                        yield target, boundary, False
+
+    def _all_needs(self, boundaries: Boundaries) -> dict[int, dict[int | None, int]]:
+        met = {START_STATE: {boundaries.initial}}
+        for shifts in self._summaries.shifts:
+            for shift in shifts:
+                met.setdefault(shift.target, set()).add(shift.boundary)
+        needs: dict[int, dict[int | None, int]] = {}
+        for state, found in met.items():
+            classes = sorted(found.union(*(boundaries.skips[b] for b in found)))
+            outcomes: dict[int | None, int] = {b: self._summaries.outcome(state, b) for b in classes}
+            needs[state] = {**outcomes, None: self._summaries.conditions.either(list(outcomes.values()))}
+        return needs
+
+    def _shift_needs(self, state: int) -> list[int]:
+        return [self._needs[target][None] for target in self._shifted[state]]
+
+    def _settle(self) -> None:
+        """Builds the graph, and again without shifts that are never viable, until there are none."""
+        while True:
+            self._reached = self._reach()
+            self._build()
+            dead = {
+                (state, target)
+                for state in self._reached
+                for target in self._above(state)
+                if target in self._needs and (state, self._needs[target][None]) not in self._accepting
+            }
+            if not dead:
+                return
+            self._dead |= dead
+
+    def _above(self, state: int) -> list[int]:
+        shifted = [target for target in self._shifted[state] if (state, target) not in self._dead]
+        return shifted + self._gotos[state]
+
+    def _reach(self) -> list[int]:
+        met, todo = {START_STATE}, [START_STATE]
         while todo:
-            state = todo.pop()
-            queued.discard(state)
-            items = self._lift(state, asked[state], None)
-            for boundary in self._at.get(state, ()):
-                _add(items, self._below[state, boundary])
-            for lower in below_of[state]:
-                before = dict(asked[lower])
-                _add(asked[lower], items)
-                if asked[lower] != before and lower not in queued:
-                    todo.append(lower)
-                    queued.add(lower)
-        return asked
+            new = set(self._above(todo.pop())) - met
+            met |= new
+            todo += sorted(new)
+        return sorted(met)
 
-    def _judge(self, state: int, below: Items) -> bool:
-        """Notes the verdicts about `state` shifted where `below` holds; is that stack viable?"""
-        alive = {b: _meets(self._below[state, b], below) for b in self._at[state]}
-        for boundary, found in alive.items():
-            _note(self._verdicts, (state, boundary), found)
-        _note(self._viable, state, any(alive.values()))
-        return any(alive.values())
-
-    def _holding(self, state: int, below: Items) -> Items:
-        holding = {(skip + 1, nonterminal): mask for (skip, nonterminal), mask in below.items()}
-        gotos = self._table.goto[state]
-        changed = True
-        while changed:
-            changed = False
-            for nonterminal, target in gotos.items():
-                old = holding.get((0, nonterminal), 0)
-                new = old | self._held_columns(target, holding)
-                if new != old:
-                    holding[0, nonterminal] = new
-                    changed = True
-        return holding
-
-    def _held_columns(self, target: int, holding: Items) -> int:
-        """Columns under which the stack is viable with `target` put on top of the state that `holding` is
-        about.
-        """
-        held = 0
-        for size, origin, mask in self._reduces[target]:
-            if size:
-                held |= mask & holding.get((size - 1, origin), 0)
+    def _build(self) -> None:
+        """Follows all conditions down the stack; finds the pairs from which they can be met, and fail."""
+        below: dict[int, list[int]] = {state: [] for state in self._reached}
+        for state in self._reached:
+            for target in self._above(state):
+                below[target].append(state)
+        todo = [
+            (state, condition)
+            for state in self._reached
+            for target in self._shifted[state]
+            for condition in self._needs[target].values()
+        ]
+        self._lifted: dict[Pair, int] = {}
+        ends: dict[bool, list[Pair]] = {True: [], False: []}
+        while todo:
+            pair = todo.pop()
+            if pair in self._lifted:
+                continue
+            state, condition = pair
+            lifted = self._lifted[pair] = self._summaries.lift(state, condition)
+            if lifted in (ACCEPTED, REJECTED) or state == START_STATE:
+                ends[lifted == ACCEPTED].append(pair)
             else:
-                for i in _bits(mask):
-                    if _meets(self._lift(target, {(0, origin): 1 << i}, None), holding):
-                        held |= 1 << i
-        for state, after, mask in self._shifts[target]:
-            if _meets(self._lifted[target, state, after], holding):
-                held |= mask
-        return held
+                todo += [(lower, lifted) for lower in below[state] if (lower, lifted) not in self._lifted]
+            if len(self._lifted) > self._limit:
+                raise TooMany
+        # Every path comes to an end, at the start state if not before.
+        self._accepting, self._rejecting = set(self._lifted), set()
+        if ends[False]:
+            above = self._users(below, {*ends[True], *ends[False]})
+            self._accepting, self._rejecting = (_closure(ends[end], above) for end in (True, False))
+
+    def _users(self, below: dict[int, list[int]], ends: set[Pair]) -> dict[Pair, list[Pair]]:
+        """For each pair those that lead to it."""
+        users: dict[Pair, list[Pair]] = {}
+        for pair, lifted in self._lifted.items():
+            for lower in below[pair[0]] if pair not in ends else ():
+                users.setdefault((lower, lifted), []).append(pair)
+        return users
+
+    def _mixed(self, state: int, condition: int) -> bool:
+        return (state, condition) in self._accepting and (state, condition) in self._rejecting
+
+    # Some shifts are viable on some stacks only.
+
+    def _visit(self) -> Iterator[tuple[int, int | None, bool]]:
+        asked: dict[int, list[int]] = {}
+        for state, condition in self._accepting & self._rejecting:
+            asked.setdefault(state, []).append(condition)
+        first: Case = (START_STATE, frozenset())
+        seen: set[Case] = {first}
+        todo: list[Case] = [first]
+        while todo:
+            case = todo.pop()
+            targets = set(self._gotos[case[0]])
+            for target in self._shifted[case[0]]:
+                for boundary, condition in self._needs[target].items():
+                    yield target, boundary, self._holds(case, condition)
+                if self._holds(case, self._needs[target][None]):
+                    targets.add(target)
+            for target in sorted(targets):
+                lifted = ((c, self._lifted[target, c]) for c in asked.get(target, ()))
+                new = (target, frozenset(c for c, below in lifted if self._holds(case, below)))
+                if new not in seen:
+                    seen.add(new)
+                    todo.append(new)
+            if len(seen) > self._limit:
+                raise TooMany
+
+    def _holds(self, case: Case, condition: int) -> bool:
+        """Does a condition hold of the stacks of a case?"""
+        state, held = case
+        if condition in (ACCEPTED, REJECTED):
+            return condition == ACCEPTED
+        return condition in held if self._mixed(state, condition) else (state, condition) in self._accepting
 
 
-def _add(items: Items, more: Items) -> None:
-    for key, mask in more.items():
-        items[key] = items.get(key, 0) | mask
-
-
-def _note(verdicts: dict, key, alive: bool) -> None:
-    new = ALIVE if alive else DEAD
-    if verdicts.setdefault(key, new) != new:
-        verdicts[key] = MIXED
-
-
-def _meets(items: Items, holding: Items) -> bool:
-    return ACCEPTED in items or any(mask & holding.get(key, 0) for key, mask in items.items())
-
-
-def _bits(mask: int) -> list[int]:
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+def _closure(pairs: list[Pair], users: dict[Pair, list[Pair]]) -> set[Pair]:
+    """All pairs from which one of some pairs is reached."""
+    found, todo = set(pairs), list(pairs)
+    while todo:
+        for user in users.get(todo.pop(), ()):
+            if user not in found:
+                found.add(user)
+                todo.append(user)
+    return found

@@ -1,23 +1,41 @@
-"""Always accepted, never accepted, or waiting for the stack: suffix classes on a partially known stack.
+"""Always accepted, never accepted, or waiting for the stack: suffix classes on stacks known in part.
 
-For a parser state on top of an unknown stack, a suffix class is run on the LALR machine. The outcome is
+For a parser state on top of an unknown stack, a suffix class is run on the LALR machine. The **outcome** is
 the paper's: accepted whatever lies below (its always-accepted table `A`), rejected, or context-dependent (its
-table `D`). What a context-dependent class waits for is a set of **pending** reductions: "skip `k` states,
-reveal one, go to a nonterminal under a lookahead, then go on with a suffix class".
+table `D`). What a context-dependent class waits for is a pending reduction, "skip `k` states, reveal one, go
+to a nonterminal under a lookahead, then go on with what follows", or several, any one of which will do; or a
+condition of `Viability` on the rest of the stack.
+
+Many classes are run at once, as numbers. An outcome's **code** is `part << 32 | rest`: the part says what the
+parser waits for, the rest (a fan) what follows then. Tables give the step from a state under a terminal, and
+of a part when a state is revealed. Where a terminal is shifted, what follows is run with nothing known but
+the state shifted into, which many stacks share; the states known below it are then revealed to the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
-from jaxgcd.parsing.viability import ALIVE, DEAD, Item, Viability
+from jaxgcd.parsing.viability import ALIVE, DEAD, MIXED, Item, Viability
 from jaxgcd.tables.spanner import SuffixClasses
 
+REJECTED, ACCEPTED = 0, 1
+"""Codes; larger ones are of outcomes that wait."""
 
-class Pending(NamedTuple):
-    """Skip states, reveal one, go to `nonterminal`, shift `terminal`, then continue with fan `rest`.
+_BITS = 32
+_REST = (1 << _BITS) - 1
+_ANY = 1  # the part of outcomes that wait for any of several; their rest is the number of a set of codes
+_UNKNOWN = np.iinfo(np.int64).min
+_OPEN = 0  # in place of a terminal: the text may end here, at a boundary class
+
+
+class _Pending(NamedTuple):
+    """Skip states, reveal one, go to `nonterminal`, shift `terminal`.
 
     `sure`: every stack passed through so far can be completed, given that the first one could.
     """
@@ -25,21 +43,14 @@ class Pending(NamedTuple):
     skip: int
     nonterminal: int
     terminal: int
-    rest: int
     sure: bool
 
 
-Waiting = Pending | Item
-"""A suffix class that waits for a reduction, or a condition of `Viability` on the rest of the stack."""
-
-Outcome = frozenset[Waiting] | None
-"""None: accepted. Otherwise what the class waits for, any one of it; the empty set: rejected."""
-
-REJECTED: Outcome = frozenset()
+_Part = _Pending | Item
 
 
 class Acceptance:
-    """Runs suffix classes on partially known stacks that can be completed; answers are memoised.
+    """Outcomes of suffix classes on stacks that can be completed. Equal codes, equal outcomes.
 
     The verdicts of `Viability` hold for terminals shifted on stacks that can be completed. Where that is not
     sure any more, because an earlier terminal of the same token led to a state whose verdict depends on the
@@ -56,88 +67,302 @@ class Acceptance:
     ):
         self._machine = machine
         self._viability = viability
-        self._classes = classes
-        self._scanner_of = scanner_of
-        # With several readings of one text, the text may be viable through another one.
-        self._trusted = runs == 1 or viability.all_viable
-        self._outcomes: dict[tuple[int, Known, bool], Outcome] = {}
-        self._revealed: dict[tuple[Waiting, int], Outcome] = {}
+        self._scanner_of = np.array(scanner_of)
+        self._fans = classes.fan_table(max(scanner_of) + 1)
+        self._flat = _Flat(classes)
+        # With several readings of one text, the text may be viable through another one. Shifts into states
+        # that are dead on every stack are not in the device's tables, so only a mixed verdict leaves a doubt.
+        trusted = runs == 1 or viability.all_viable
+        viable = np.array([viability.viable(state) for state in range(machine.table.n_states)])
+        self._dead, self._sure = viable == DEAD, (viable == ALIVE) & trusted
+        nothing = _Pending(0, 0, 0, False)
+        self._parts: list[_Part] = [nothing, nothing]  # part 0 is not used, part 1 is `_ANY`
+        self._part_number: dict[_Part, int] = {}
+        self._sets: list[tuple[int, ...]] = []
+        self._set_number: dict[tuple[int, ...], int] = {}
+        self._stacks = _Stacks()
+        n_states = machine.table.n_states
+        self._begun = np.full((2 * n_states, len(machine.table.terminals)), _UNKNOWN)
+        self._revealed = np.full((64, n_states), _UNKNOWN)
+        self._open: dict[tuple[int, bool, int], int] = {}
+        self._shifted = _Memo()
 
-    def entry(self, suffix_class: int, top: int) -> Outcome:
-        """What becomes of a suffix class in a row's state, with `top` just shifted or standing there."""
-        viable = self._viability.viable(top)
-        if viable == DEAD:
-            return REJECTED
-        return self.outcome(suffix_class, (top,), self._trusted and viable == ALIVE)
+    def entries(self, tops: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """What becomes of suffix classes with states on top that were just shifted, or stand there.
 
-    def outcome(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
-        """What becomes of a suffix class on a stack whose top states are `known`, the top last."""
-        key = (suffix_class, known, sure)
-        if key not in self._outcomes:
-            self._outcomes[key] = self._run(*key)
-        return self._outcomes[key]
+        Args:
+            tops: `int[n]`, parser states.
+            classes: `int[n]`.
 
-    def after(self, fan: int, state: int) -> int:
-        """The suffix class that goes on after a terminal was shifted into `state`."""
-        return self._classes.of_fan(fan, self._scanner_of[state])
+        Returns:
+            Codes, `int64[n]`.
+        """
+        owner, terminal, rest = self._flat.parts(classes)
+        owner, terminal, rest = self._past_ignored(owner, terminal, rest, self._scanner_of[tops])
+        codes = self._begin((2 * tops + self._sure[tops])[owner], terminal, rest)
+        return np.where(self._dead[tops], REJECTED, self._united(codes, owner, len(tops)))
 
-    def reveal(self, waiting: Waiting, state: int) -> Outcome:
-        """What becomes of something that waits when the next state down the stack is `state`."""
-        if waiting.skip:
-            return frozenset({waiting._replace(skip=waiting.skip - 1)})
-        key = (waiting, state)
-        if key not in self._revealed:
-            self._revealed[key] = self._reveal(waiting, state)
-        return self._revealed[key]
+    def after(self, fans: np.ndarray, tops: np.ndarray) -> np.ndarray:
+        """The suffix classes that go on after terminals were shifted into states, `int[n]` each."""
+        return self._fans[fans, self._scanner_of[tops]]
 
-    def _reveal(self, waiting: Waiting, state: int) -> Outcome:
-        if isinstance(waiting, Item):
-            return self._viability.reveal(waiting, state)
-        target = self._machine.table.goto[state].get(waiting.nonterminal)
-        known = None if target is None else self._machine.feed((state, target), waiting.terminal)
-        return self._then(known, waiting.terminal, waiting.rest, waiting.sure)
+    def reveal(self, codes: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """What becomes of waiting outcomes when the next state down the stack is known.
 
-    def _run(self, suffix_class: int, known: Known, sure: bool) -> Outcome:
-        follow, open_ = self._classes.members[suffix_class]
-        outcomes = [self._completable(boundary, known, sure) for boundary in sorted(open_)]
-        outcomes += [
-            self._then(self._machine.feed(known, terminal), terminal, rest, sure) for terminal, rest in follow
-        ]
-        return any_of(outcomes)
+        Args:
+            codes: `int64[n]`.
+            states: `int[n]`, a possible next state for each.
 
-    def _then(self, fed: Known | Pop | None, terminal: int, rest: int, sure: bool) -> Outcome:
+        Returns:
+            Codes, `int64[n]`.
+        """
+        part, rest = codes >> _BITS, codes & _REST
+        several = part == _ANY
+        if not several.any():
+            return self._continued(self._steps(part, states), rest)
+        found = np.zeros(len(codes), np.int64)
+        single = ~several
+        found[single] = self._continued(self._steps(part[single], states[single]), rest[single])
+        members = [self._sets[number] for number in rest[several].tolist()]
+        length = [len(found) for found in members]
+        atoms = np.array([code for found in members for code in found], np.int64)
+        revealed = self.reveal(atoms, np.repeat(states[several], length))
+        found[several] = self._united(revealed, np.repeat(np.arange(len(length)), length), len(length))
+        return found
+
+    def skips(self, codes: np.ndarray) -> int:
+        """How many stack states waiting outcomes pass over, at least, before one needs one."""
+        least = [part for part in np.unique(codes >> _BITS).tolist() if part != _ANY]
+        for number in (codes[codes >> _BITS == _ANY] & _REST).tolist():
+            least += [code >> _BITS for code in self._sets[number]]
+        return min(self._parts[part].skip for part in least)
+
+    def lowered(self, codes: np.ndarray, skip: int) -> np.ndarray:
+        """Waiting outcomes once `skip` states were passed over."""
+        return np.array([self._lower(code, skip) for code in codes.tolist()], np.int64) if skip else codes
+
+    def _lower(self, code: int, skip: int) -> int:
+        part, rest = code >> _BITS, code & _REST
+        if part == _ANY:
+            return self._any_of(tuple(sorted(self._lower(member, skip) for member in self._sets[rest])))
+        return self._part(self._parts[part]._replace(skip=self._parts[part].skip - skip)) << _BITS | rest
+
+    # Numbers for parts and sets.
+
+    def _part(self, part: _Part) -> int:
+        number = self._part_number.setdefault(part, len(self._parts))
+        if number == len(self._parts):
+            self._parts.append(part)
+            if number >= len(self._revealed):
+                self._revealed = np.vstack([self._revealed, np.full_like(self._revealed, _UNKNOWN)])
+        return number
+
+    def _any_of(self, codes: tuple[int, ...]) -> int:
+        """The code of "any of several": distinct waiting codes, none of them such a code, in order."""
+        if len(codes) == 1:
+            return codes[0]
+        number = self._set_number.setdefault(codes, len(self._sets))
+        if number == len(self._sets):
+            self._sets.append(codes)
+        return _ANY << _BITS | number
+
+    def _condition(self, items: frozenset[Item] | None) -> int:
+        if items is None:
+            return ACCEPTED
+        codes = sorted(self._part(item) << _BITS for item in items)
+        return self._any_of(tuple(codes)) if codes else REJECTED
+
+    # Steps of the parser: the code of what it waits for, without a rest; or, below 0, the number of the known
+    # stack that a terminal was shifted on.
+
+    def _step(self, fed: Known | Pop | None, terminal: int, sure: bool) -> int:
         if fed is None:
             return REJECTED
         if isinstance(fed, Pop):
-            return frozenset({Pending(fed.skip, fed.nonterminal, terminal, rest, sure)})
+            return self._part(_Pending(fed.skip, fed.nonterminal, terminal, sure)) << _BITS
         viable = self._viability.viable(fed[-1])
-        suffix_class = self.after(rest, fed[-1])
-        return REJECTED if viable == DEAD else self.outcome(suffix_class, fed, sure and viable == ALIVE)
+        return REJECTED if viable == DEAD else -1 - self._stacks.number(fed, sure and viable == ALIVE)
 
-    def _completable(self, boundary: int, known: Known, sure: bool) -> Outcome:
+    def _steps(self, parts: np.ndarray, states: np.ndarray) -> np.ndarray:
+        steps = self._revealed[parts, states]
+        unknown = steps == _UNKNOWN
+        if unknown.any():
+            for part, state in set(zip(parts[unknown].tolist(), states[unknown].tolist(), strict=True)):
+                step = self._reveal_part(self._parts[part], state)  # may replace the table by a larger one
+                self._revealed[part, state] = step
+            steps = self._revealed[parts, states]
+        return steps
+
+    def _reveal_part(self, part: _Part, state: int) -> int:
+        if part.skip:
+            return self._part(part._replace(skip=part.skip - 1)) << _BITS
+        if isinstance(part, Item):
+            return self._condition(self._viability.reveal(part, state))
+        target = self._machine.table.goto[state].get(part.nonterminal)
+        fed = None if target is None else self._machine.feed((state, target), part.terminal)
+        return self._step(fed, part.terminal, part.sure)
+
+    def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
+        for missing in np.unique(state[self._begun[state, _OPEN] == _UNKNOWN]).tolist():
+            self._begun[missing] = REJECTED
+            for t in self._machine.table.action[missing >> 1]:
+                fed = self._machine.feed((missing >> 1,), t)
+                self._begun[missing, t] = self._step(fed, t, bool(missing & 1))
+        found = self._continued(self._begun[state, terminal], rest)
+        ends = np.flatnonzero(terminal == _OPEN)
+        if len(ends):
+            keys = zip(state[ends].tolist(), rest[ends].tolist(), strict=True)
+            found[ends] = [self._opened(here >> 1, bool(here & 1), boundary) for here, boundary in keys]
+        return found
+
+    def _opened(self, top: int, sure: bool, boundary: int) -> int:
         """Whether a stack can be completed from a boundary class (see `jaxgcd.parsing.viability`)."""
-        verdict = self._viability.verdict(known[-1], boundary)
-        if verdict == DEAD:
-            return REJECTED
-        if verdict == ALIVE and sure:
-            return None
-        return below(self._viability.waiting(known[-1], boundary), known[:-1], self._viability.reveal)
+        key = (top, sure, boundary)
+        if key not in self._open:
+            verdict = self._viability.verdict(top, boundary)
+            if verdict == MIXED or (verdict == ALIVE and not sure):
+                self._open[key] = self._condition(self._viability.waiting(top, boundary))
+            else:
+                self._open[key] = ACCEPTED if verdict == ALIVE else REJECTED
+        return self._open[key]
+
+    def _continued(self, steps: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """The outcomes of some steps that have a rest each."""
+        found = np.where(steps > ACCEPTED, steps | rest, steps)
+        shifted = np.flatnonzero(steps < 0)
+        if not len(shifted):
+            return found
+        stack = -1 - steps[shifted]
+        top, sure, below = self._stacks.arrays()
+        state = top[stack]
+        codes = self._behind(2 * state + sure[stack], self._fans[rest[shifted], self._scanner_of[state]])
+        for column in range(below.shape[1]):
+            known = below[stack, column]
+            waiting = np.flatnonzero((codes > ACCEPTED) & (known > 0))
+            if not len(waiting):
+                break
+            codes[waiting] = self.reveal(codes[waiting], known[waiting])
+        found[shifted] = codes
+        return found
+
+    def _behind(self, state: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """The outcomes of suffix classes with nothing known but the state on top, and whether it is sure."""
+        distinct, which = np.unique(state << _BITS | classes, return_inverse=True)
+        found = self._shifted.get(distinct)
+        new = np.flatnonzero(found == _UNKNOWN)
+        if len(new):
+            owner, terminal, rest = self._flat.parts(distinct[new] & _REST)
+            codes = self._begin((distinct[new] >> _BITS)[owner], terminal, rest)
+            found[new] = self._united(codes, owner, len(new))
+            self._shifted.put(distinct[new], found[new])
+        return found[which]
+
+    # Classes in parts.
+
+    def _past_ignored(
+        self, owner: np.ndarray, terminal: np.ndarray, rest: np.ndarray, scanner: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Parts with those behind an ignored lexeme in its place; `scanner` is the owners'."""
+        ignored = terminal == IGNORED
+        if not ignored.any():
+            return owner, terminal, rest
+        inner, *behind = self._flat.parts(self._fans[rest[ignored], scanner[owner[ignored]]])
+        owner = np.concatenate([owner[~ignored], owner[ignored][inner]])
+        order = np.argsort(owner, kind="stable")
+        columns = zip((terminal, rest), behind, strict=True)
+        terminal, rest = (np.concatenate([old[~ignored], new])[order] for old, new in columns)
+        return owner[order], terminal, rest
+
+    def _united(self, codes: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
+        """One code for each owner from those of its parts, which are in order."""
+        found = np.zeros(owners, np.int64)
+        kept = codes != REJECTED
+        codes, owner = codes[kept], owner[kept]
+        found[owner] = codes
+        if not len(owner) or (owner[1:] != owner[:-1]).all():
+            return found
+        first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+        ends = np.append(first[1:], len(owner))
+        accepted = np.logical_or.reduceat(codes == ACCEPTED, first)
+        found[owner[first[accepted]]] = ACCEPTED
+        for i in np.flatnonzero((ends - first > 1) & ~accepted).tolist():
+            found[owner[first[i]]] = self._union(codes[first[i] : ends[i]].tolist())
+        return found
+
+    def _union(self, codes: list[int]) -> int:
+        distinct: set[int] = set()
+        for code in codes:
+            distinct.update(self._sets[code & _REST] if code >> _BITS == _ANY else (code,))
+        return self._any_of(tuple(sorted(distinct)))
 
 
-def below(outcome: Outcome, known: Known, reveal: Callable[[Any, int], Outcome]) -> Outcome:
-    """What an outcome comes to when the next states down the stack are `known`, the top last."""
-    for state in reversed(known):
-        if outcome is None:
-            return None
-        outcome = any_of(reveal(waiting, state) for waiting in outcome)
-    return outcome
+class _Stacks:
+    """Known stacks by number: the state on top, whether it is sure, and the states below, nearest first."""
+
+    def __init__(self) -> None:
+        self._number: dict[tuple[Known, bool], int] = {}
+        self._arrays: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def number(self, known: Known, sure: bool) -> int:
+        if (known, sure) not in self._number:
+            self._number[known, sure] = len(self._number)
+            self._arrays = None
+        return self._number[known, sure]
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self._arrays is None:
+            depth = max(len(known) for known, _ in self._number) - 1
+            below = np.zeros((len(self._number), depth), np.int64)
+            for row, (known, _) in zip(below, self._number, strict=True):
+                row[: len(known) - 1] = known[-2::-1]
+            top = np.array([known[-1] for known, _ in self._number])
+            self._arrays = top, np.array([sure for _, sure in self._number]), below
+        return self._arrays
 
 
-def any_of(outcomes: Iterable[Outcome]) -> Outcome:
-    """Accepted if one of the outcomes is, else all that they wait for."""
-    waiting: set[Waiting] = set()
-    for outcome in outcomes:
-        if outcome is None:
-            return None
-        waiting |= outcome
-    return frozenset(waiting)
+class _Memo:
+    """A map from integers to codes, for many keys at a time: two sorted arrays, a large and a small one."""
+
+    def __init__(self) -> None:
+        self._large = self._small = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def get(self, keys: np.ndarray) -> np.ndarray:
+        found = np.full(len(keys), _UNKNOWN)
+        for known, values in (self._large, self._small):
+            if len(known):
+                index = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+                met = known[index] == keys
+                found[met] = values[index[met]]
+        return found
+
+    def put(self, keys: np.ndarray, values: np.ndarray) -> None:
+        self._small = _merged(self._small, (keys, values))
+        if len(self._small[0]) > 1000 + len(self._large[0]) // 8:
+            self._large, self._small = _merged(self._large, self._small), (keys[:0], values[:0])
+
+
+def _merged(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]):
+    keys = np.concatenate([one[0], other[0]])
+    order = np.argsort(keys, kind="stable")
+    return keys[order], np.concatenate([one[1], other[1]])[order]
+
+
+class _Flat:
+    """Suffix classes as lists of parts: `(terminal, fan)`, or `(_OPEN, boundary)`."""
+
+    def __init__(self, classes: SuffixClasses):
+        parts = [
+            (*follow, *((_OPEN, boundary) for boundary in sorted(open_))) for follow, open_ in classes.members
+        ]
+        self._length = np.array([len(found) for found in parts], np.int64)
+        self._start = np.cumsum(self._length) - self._length
+        pairs = np.array([pair for found in parts for pair in found], np.int64).reshape(-1, 2)
+        self._terminal, self._rest = np.ascontiguousarray(pairs.T)
+
+    def parts(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each part of some classes: the class's index, the terminal, the rest."""
+        length = self._length[classes]
+        owner = np.repeat(np.arange(len(classes)), length)
+        index = np.arange(len(owner)) + np.repeat(self._start[classes] - np.cumsum(length) + length, length)
+        return owner, self._terminal[index], self._rest[index]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import lark
@@ -22,7 +23,7 @@ from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
 from jaxgcd.lexing.formula import Formulas
 from jaxgcd.lexing.graph import build_graph
 from jaxgcd.lexing.runs import Context, max_runs
-from jaxgcd.lexing.scanner import build_scanners
+from jaxgcd.lexing.scanner import IGNORED, build_scanners
 from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
 from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD, Viability
@@ -66,7 +67,7 @@ class Report:
 
 
 def compile_grammar(
-    grammar: str | lark.Lark,
+    grammar: str | os.PathLike[str] | lark.Lark,
     vocabulary: Vocabulary,
     *,
     start: str = "start",
@@ -78,7 +79,8 @@ def compile_grammar(
     """Compiles a Lark grammar for a vocabulary.
 
     Args:
-        grammar: the text of a Lark grammar, or a `lark.Lark(..., parser="lalr", lexer=lexer)` object.
+        grammar: the text of a Lark grammar; a `pathlib.Path` to a file with one, in which
+            `%import .other.rule` looks beside it; or a `lark.Lark(..., parser="lalr", lexer=lexer)` object.
         vocabulary: the tokens.
         start: the start rule.
         lexer: `"contextual"`, Lark's default, or `"basic"`. The language depends on it.
@@ -166,7 +168,11 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
                 "taken back. Look for terminals that begin with another one and go on without bound."
             )
     with _stage(seconds, "spanner"):
-        spanner = build_spanner(graph, boundaries, vocabulary, [_takes(contexts) for contexts in after])
+        may_follow = {terminal: _takes(contexts) for terminal, contexts in enumerate(after)}
+        may_follow[IGNORED] = _takes(
+            {_context(table, loaded.scanner_of, state) for state in range(START_STATE, table.n_states)}
+        )
+        spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
     with _stage(seconds, "walk"):
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
         walk = Walk(acceptance, predecessors(table))
@@ -208,7 +214,7 @@ def _contexts(table: ParseTable, scanner_of: Sequence[int]) -> list[frozenset[Co
     ]
 
 
-def _takes(contexts: frozenset[Context]) -> dict[int, frozenset[int]]:
+def _takes(contexts: Iterable[Context]) -> dict[int, frozenset[int]]:
     """For each scanner the terminals that a parser state with it takes, among some contexts."""
     takes: dict[int, frozenset[int]] = {}
     for scanner, terminals in contexts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,8 @@ from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import END_OF_TEXT, LexerGraph
 from jaxgcd.parsing.machine import Machine
 from jaxgcd.parsing.viability import Viability
-from jaxgcd.tables.accept import Acceptance
-from jaxgcd.tables.slots import NO_TERMINAL, Slots
+from jaxgcd.tables.accept import ACCEPTED, Acceptance
+from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import Spanner
 from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
@@ -46,22 +46,17 @@ class Compiled:
                 f"{', '.join(self.machine.table.terminals[1:])}."
             )
         sequence = [self.machine.table.terminals.index(name) for name in terminals]
-        return self._tokens(lexer_state, lambda c: self._produces(c, sequence))
+        return self._tokens(
+            lexer_state, lambda classes: [self._produces(c, sequence) for c in classes.tolist()]
+        )
 
     def always_accepted(self, lexer_state: int, parser_state: int) -> np.ndarray:
         """See `Tables.always_accepted`."""
-        self._check_parser_state(parser_state)
-        return self._tokens(lexer_state, lambda c: self.acceptance.entry(c, parser_state) is None)
+        return self._tokens(lexer_state, lambda classes: self._codes(classes, parser_state) == ACCEPTED)
 
     def context_dependent(self, lexer_state: int, parser_state: int) -> np.ndarray:
         """See `Tables.context_dependent`."""
-        self._check_parser_state(parser_state)
-        return self._tokens(lexer_state, lambda c: bool(self.acceptance.entry(c, parser_state)))
-
-    def dependents(self, terminal: int, group: int, top: int) -> list[int]:
-        """The members of a slot's group that depend on the stack below `top`."""
-        outcomes = self.walk.outcomes(group, top, terminal != NO_TERMINAL)
-        return [member for member, outcome in outcomes.items() if outcome]
+        return self._tokens(lexer_state, lambda classes: self._codes(classes, parser_state) > ACCEPTED)
 
     def used_bytes(self) -> set[int]:
         """Bytes that some transition of the lexer reads."""
@@ -91,14 +86,14 @@ class Compiled:
             )
         classes = self.spanner.of_state(lexer_state, self.vocabulary.size)
         present = np.unique(classes[classes > 0])
-        chosen: Iterable[int] = [int(c) for c in present if wanted(int(c))]
-        return np.flatnonzero(np.isin(classes, list(chosen))).astype(np.int32)
+        return np.flatnonzero(np.isin(classes, present[wanted(present)])).astype(np.int32)
 
-    def _check_parser_state(self, state: int) -> None:
-        if not 0 < state < self.machine.table.n_states:
+    def _codes(self, classes: np.ndarray, parser_state: int) -> np.ndarray:
+        if not 0 < parser_state < self.machine.table.n_states:
             raise GrammarError(
-                f"{state} is not a parser state; they are 1 to {self.machine.table.n_states - 1}."
+                f"{parser_state} is not a parser state; they are 1 to {self.machine.table.n_states - 1}."
             )
+        return self.acceptance.entries(np.full(len(classes), parser_state), classes)
 
     def _produces(self, suffix_class: int, sequence: list[int]) -> bool:
         follow = dict(self.spanner.classes.members[suffix_class].follow)

@@ -11,11 +11,12 @@ import itertools
 
 import numpy as np
 
+from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.stack import step
-from jaxgcd.tables.accept import below
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL
+from jaxgcd.tables.walk import Entry
 
 
 class HostMachine:
@@ -58,9 +59,9 @@ class HostMachine:
         terminal, group = self._compiled.slots.of_state[lexer_state][slot]
         after = states if terminal == NO_TERMINAL else step(self._table, states, terminal)
         words = np.zeros(self._compiled.vocabulary.words, np.uint32)
-        for member in self._compiled.dependents(terminal, group, top):
+        for member in self._compiled.walk.dependents(Entry(group, top, terminal != NO_TERMINAL)):
             self.shipped += 1
-            suffix_class = member if terminal == NO_TERMINAL else self._compiled.acceptance.after(member, top)
+            suffix_class = member if terminal == NO_TERMINAL else self._after(member, top)
             if after is not None and self._takes(suffix_class, after):
                 words |= self._member_words(group, member)
         return words
@@ -70,8 +71,8 @@ class HostMachine:
         if any(self._completable(boundary, states) for boundary in open_):
             return True
         for terminal, fan in follow:
-            after = step(self._table, states, terminal)
-            if after is not None and self._takes(self._compiled.acceptance.after(fan, after[-1]), after):
+            after = states if terminal == IGNORED else step(self._table, states, terminal)
+            if after is not None and self._takes(self._after(fan, after[-1]), after):
                 return True
         return False
 
@@ -80,7 +81,17 @@ class HostMachine:
         if not self._compiled.viability.complete:
             return True
         viability = self._compiled.viability
-        return below(viability.waiting(states[-1], boundary), states[:-1], viability.reveal) is None
+        items = viability.waiting(states[-1], boundary)
+        for state in reversed(states[:-1]):
+            if items is None:
+                return True
+            revealed = [viability.reveal(item, state) for item in items]
+            items = None if None in revealed else frozenset().union(*(found or () for found in revealed))
+        return items is None
+
+    def _after(self, fan: int, state: int) -> int:
+        """The suffix class that goes on after a terminal was shifted into `state`, or ignored there."""
+        return self._compiled.spanner.classes.of_fan(fan, self._compiled.grammar.scanner_of[state])
 
     def _member_words(self, group: int, member: int) -> np.ndarray:
         key = (group, member)

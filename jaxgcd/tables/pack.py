@@ -10,11 +10,12 @@ import numpy as np
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
 from jaxgcd.parsing.table import START_STATE
+from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import build_rows, pack_bits
-from jaxgcd.tables.slots import NO_TERMINAL
-from jaxgcd.tables.walk import Edge, Walk
+from jaxgcd.tables.slots import NO_TERMINAL, Slot
+from jaxgcd.tables.walk import Edge, Entry, Walk
 
 IGNORED_BIT = 0
 NO_EDGE = Edge(0, 0)
@@ -82,6 +83,8 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
             goto[state, nonterminal] = target
     takes = action != 0
     takes[:, IGNORED_BIT] = True
+    # A reading that has shifted into a state with which no stack can be completed ends there.
+    takes[[compiled.viability.viable(state) == DEAD for state in range(table.n_states)]] = False
     return {
         "action": action,
         "goto": goto,
@@ -113,15 +116,15 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
     column[0, running] = np.arange(len(running))
     for states in targets:
         column[1, list(states)] = np.arange(len(states))
-    entry, dependents, base = [0], [0], {}
-    slots = [(state, slot) for state, slots in enumerate(compiled.slots.of_state) for slot in slots]
-    for _, slot in slots:
-        if slot in base:
-            continue
-        base[slot] = len(entry)
-        for top in running if slot.terminal == NO_TERMINAL else targets[slot.terminal]:
-            entry.append(edges(compiled.walk.entry(slot.group, top, slot.terminal != NO_TERMINAL)))
-            dependents.append(len(compiled.dependents(slot.terminal, slot.group, top)))
+    base: dict[Slot, int] = {}
+    jobs: list[Entry] = []
+    for slot in (slot for slots in compiled.slots.of_state for slot in slots):
+        if slot not in base:
+            base[slot] = 1 + len(jobs)
+            fans = slot.terminal != NO_TERMINAL
+            jobs += [Entry(slot.group, top, fans) for top in (targets[slot.terminal] if fans else running)]
+    found, depending = compiled.walk.entries(jobs)
+    entry, dependents = [0, *map(edges, found)], [0, *depending]
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
     slot_base = np.zeros((compiled.graph.n_states, width), np.int32)

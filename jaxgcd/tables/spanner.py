@@ -11,7 +11,7 @@ ones, so all suffixes shared between tokens and between states are looked at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,12 +19,16 @@ import numpy as np
 
 from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import LexerGraph
+from jaxgcd.lexing.minimise import splitmix
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 from jaxgcd.vocabulary import Vocabulary
 
 HASH_MASK = (1 << 64) - 1
 NOTHING = 0
 """The class of what no text can be made of."""
+
+NO_LABEL = 0
+"""In a reading: nothing is emitted."""
 
 
 Fan = tuple[tuple[int, int], ...]
@@ -34,8 +38,8 @@ Fan = tuple[tuple[int, int], ...]
 class SuffixClass(NamedTuple):
     """What a piece of text may turn into, as far as a parser can see.
 
-    `follow`: pairs `(terminal, fan of what comes after it)`, one for each first terminal. `open`: the
-    boundary classes at which the text may end having emitted nothing more.
+    `follow`: pairs `(terminal, fan of what comes after it)`, one for each first terminal, and for `IGNORED`.
+    `open`: the boundary classes at which the text may end having emitted nothing more.
     """
 
     follow: tuple[tuple[int, int], ...]
@@ -45,8 +49,10 @@ class SuffixClass(NamedTuple):
 class SuffixClasses:
     """Interned suffix classes and fans, closed under union and under "terminal, then class"."""
 
-    def __init__(self, may_follow: Sequence[Mapping[int, frozenset[int]]]):
-        """`may_follow[t][s]`: the terminals that a parser state with scanner `s` takes right after `t`."""
+    def __init__(self, may_follow: Mapping[int, Mapping[int, frozenset[int]]]):
+        """`may_follow[t][s]`: the terminals that a parser state with scanner `s` takes right after `t`, or
+        after an ignored lexeme for `t = IGNORED`.
+        """
         self._may_follow = may_follow
         self.members: list[SuffixClass] = []
         self.fans: list[Fan] = []
@@ -80,6 +86,14 @@ class SuffixClasses:
         """The class that a fan has for one scanner."""
         return next((c for s, c in self.fans[fan] if s == scanner), NOTHING)
 
+    def fan_table(self, scanners: int) -> np.ndarray:
+        """The class of each fan for each scanner, `int32[fans, scanners]`."""
+        table = np.full((len(self.fans), scanners), NOTHING, np.int32)
+        length = [len(fan) for fan in self.fans]
+        pairs = np.array([pair for fan in self.fans for pair in fan], np.int64).reshape(-1, 2)
+        table[np.repeat(np.arange(len(length)), length), pairs[:, 0]] = pairs[:, 1]
+        return table
+
     def union(self, first: int, second: int) -> int:
         """The class of either."""
         if NOTHING in (first, second) or first == second:
@@ -103,15 +117,22 @@ class SuffixClasses:
 
     def after(self, terminal: int, scanners: frozenset[int], rest: int) -> int:
         """The class "`terminal`, then `rest` by these scanners", without what can never follow there."""
-        if terminal == IGNORED or rest == NOTHING:
-            return rest
+        if rest == NOTHING:
+            return NOTHING
         fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
         return self.intern({terminal: fan}, frozenset())
+
+    def under(self, suffix_class: int, scanner: int) -> int:
+        """A class with what comes after an ignored lexeme in its place, which depends on the scanner."""
+        follow, open_ = self.members[suffix_class]
+        if not follow or follow[0][0] != IGNORED:
+            return suffix_class
+        return self.union(self.intern(dict(follow[1:]), open_), self.of_fan(follow[0][1], scanner))
 
     def _kept(self, terminal: int, scanner: int, rest: int) -> int:
         key = (terminal, scanner, rest)
         if key not in self._after:
-            follow, open_ = self.members[rest]
+            follow, open_ = self.members[self.under(rest, scanner)]
             takes = self._may_follow[terminal].get(scanner, frozenset())
             self._after[key] = self.intern({t: fan for t, fan in follow if t in takes}, open_)
         return self._after[key]
@@ -124,10 +145,7 @@ class SuffixClasses:
             for scanner, boundary in enumerate(graph.gates[gate].tolist()):
                 if boundary != DEAD:
                     fan[scanner] = self.intern({}, frozenset({boundaries.of[boundary]}))
-            if terminal == IGNORED:  # all scanners have the same boundary
-                found = self.union(found, fan[0])
-            else:
-                found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
+            found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
         return found
 
 
@@ -183,7 +201,7 @@ def build_spanner(
     graph: LexerGraph,
     boundaries: Boundaries,
     vocabulary: Vocabulary,
-    may_follow: Sequence[Mapping[int, frozenset[int]]],
+    may_follow: Mapping[int, Mapping[int, frozenset[int]]],
 ) -> Spanner:
     """Computes the suffix class of every token from every lexer state.
 
@@ -191,7 +209,8 @@ def build_spanner(
         graph: the lexer.
         boundaries: its boundary classes.
         vocabulary: the tokens; their suffixes are shared by all grammars.
-        may_follow: for each terminal and scanner the terminals that some parser state takes right after it.
+        may_follow: for each terminal (and `IGNORED`) and scanner the terminals that some parser state takes
+            right after it.
     """
     return _Builder(graph, boundaries, vocabulary, may_follow).build()
 
@@ -212,7 +231,7 @@ class _Builder:
             [self.classes.ending(exits, graph, boundaries) for exits in graph.exits], np.int32
         )
         self._width = len(self._strings.first)
-        self._labels: list[tuple[int, frozenset[int]]] = [(IGNORED, frozenset())]
+        self._labels: list[tuple[int, frozenset[int]]] = [(NO_LABEL, frozenset())]
         self._variant, self._readings = self._read_all()
         self._base, self._targets, self._label_of = self._flat_readings()
         self._keys: list[np.ndarray] = []  # for each string length the sorted pairs
@@ -252,8 +271,6 @@ class _Builder:
 
     def _alternatives(self, terminal: int, row: list[int], label_number: dict) -> list[tuple[int, int]]:
         """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol."""
-        if terminal == IGNORED:
-            return [(0, row[0])] if row[0] != DEAD else []
         scanners: dict[int, list[int]] = {}
         for scanner, target in enumerate(row):
             if target != DEAD:
@@ -332,7 +349,7 @@ class _Builder:
 
     def _emit(self, label: int, rest: int) -> int:
         terminal, scanners = self._labels[label]
-        return self.classes.after(terminal, scanners, rest)
+        return rest if terminal == NO_LABEL else self.classes.after(terminal, scanners, rest)
 
     def _blocks(self, tokens: np.ndarray, readings: list, random: np.ndarray) -> list[Block]:
         """The blocks of one symbol class. Variants that lead to the same states share their parts."""
@@ -377,12 +394,3 @@ def _parts(columns: np.ndarray, random: np.ndarray) -> tuple[np.ndarray, np.ndar
     sums = np.zeros(len(first), np.uint64)
     np.add.at(sums, part, random)
     return part.astype(np.int32), sums, columns[:, first]
-
-
-def splitmix(count: int) -> np.ndarray:
-    """`count` fixed random 64-bit integers (the output function of SplitMix64, Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))

@@ -6,19 +6,26 @@ another node, with the tokens accepted on the way as that edge's row. That this 
 theorem (1964): the stacks that an LR machine accepts form a regular language.
 
 Sets of tokens are hashes here, sums of one random integer for each token, so that equal sets are found
-without being built. A `Recipe` remembers how one of the equal sets is made.
+without being built; what they wait for is hashed in as a factor. A `Recipe` remembers how one of the equal
+sets is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
-from jaxgcd.tables.accept import Acceptance, Outcome, Waiting, any_of
-from jaxgcd.tables.spanner import HASH_MASK
+from jaxgcd.tables.accept import ACCEPTED, Acceptance
+
+CHUNK = 1 << 19
+"""About how many outcomes are looked at together."""
+
+Job = TypeVar("Job")
 
 NO_NODE = 0
 NO_ROW = 0
@@ -28,7 +35,7 @@ class Recipe(NamedTuple):
     """The tokens of `group` whose suffix class or fan is one of `members`."""
 
     group: int
-    members: tuple[int, ...]
+    members: np.ndarray
 
 
 class Edge(NamedTuple):
@@ -40,12 +47,46 @@ class Edge(NamedTuple):
 
 @dataclass
 class Node:
-    """`skip` states are passed over, the next one chooses the edge."""
+    """`skip` states are passed over, the next one chooses the edge.
+
+    Attributes:
+        skip: as said.
+        codes: `int64[outcomes]`, what tokens wait for once the states are passed over (see `Acceptance`).
+        sums: `uint64[outcomes]`, the sums of those tokens' random integers.
+        group: a group that these tokens belong to.
+        which: `int32[members]`, for each member of the group the outcome that it waits for, or -1.
+        edges: by the state read.
+    """
 
     skip: int
-    waiting: dict[frozenset[Waiting], tuple[int, ...]]
+    codes: np.ndarray
+    sums: np.ndarray
     group: int
+    which: np.ndarray
     edges: dict[int, Edge] = field(default_factory=dict)
+
+
+class Group(NamedTuple):
+    """A set of tokens by suffix class or fan."""
+
+    members: np.ndarray  # int64[members]
+    sums: np.ndarray  # uint64[members], the sums of their tokens' random integers
+
+
+class Entry(NamedTuple):
+    """A group is checked with state `top` on top; `fans` says what its members are."""
+
+    group: int
+    top: int
+    fans: bool
+
+
+class _Begun(NamedTuple):
+    """Outcomes are those of a group's members, or of the `which` of a node, with `state` just revealed."""
+
+    group: int
+    which: np.ndarray | None
+    state: int
 
 
 class Walk:
@@ -62,101 +103,118 @@ class Walk:
         self._below = below
         self._limit = limit
         self._row_number: dict[int, int] = {0: NO_ROW}
-        self._node_number: dict[frozenset[tuple[frozenset[Waiting], int]], int] = {}
+        self._node_number: dict[int, int] = {0: NO_NODE}
         self._depths: dict[tuple[int, int], frozenset[int]] = {}
-        self._revealed: dict[tuple[frozenset[Waiting], int, int], Outcome] = {}
-        self._todo: list[tuple[int, int]] = []
+        self._todo: dict[int, set[int]] = {}
         self._met: set[tuple[int, int]] = set()
-        self.rows: list[Recipe] = [Recipe(0, ())]
-        self.nodes: list[Node] = [Node(0, {}, 0)]
-        self.hashes: list[dict[int, int]] = []
+        nothing = np.zeros(0, np.int64)
+        self.rows: list[Recipe] = [Recipe(0, nothing)]
+        self.nodes: list[Node] = [Node(0, nothing, nothing, 0, nothing)]
+        self.groups: list[Group] = []
 
     def group(self, hashes: dict[int, int]) -> int:
         """Registers a set of tokens by suffix class or fan: `{number: sum of its tokens' integers}`."""
-        self.hashes.append(hashes)
-        return len(self.hashes) - 1
+        members = np.fromiter(hashes.keys(), np.int64, len(hashes))
+        self.groups.append(Group(members, np.fromiter(hashes.values(), np.uint64, len(hashes))))
+        return len(self.groups) - 1
 
-    def outcomes(self, group: int, state: int, fans: bool) -> dict[int, Outcome]:
-        """What becomes of a group's members, classes or fans, with `state` on top of the stack."""
-        after = self._acceptance.after
-        return {
-            member: self._acceptance.entry(after(member, state) if fans else member, state)
-            for member in self.hashes[group]
-        }
+    def entries(self, jobs: Sequence[Entry]) -> tuple[list[Edge], list[int]]:
+        """Where the checks of some groups start with states on top of the stack.
 
-    def entry(self, group: int, state: int, fans: bool) -> Edge:
-        """Where the check of a group starts with `state` on top of the stack."""
-        return self._edge(group, self.outcomes(group, state, fans), state)
+        Returns:
+            The edges, and how many members depend on the stack below.
+        """
+        edges, depending = [], []
+        for some in _chunks(jobs, lambda job: len(self.groups[job.group].members)):
+            length = [len(self.groups[job.group].members) for job in some]
+            codes = self._entry_codes(some, length)
+            begun = [_Begun(job.group, None, job.top) for job in some]
+            sums = np.concatenate([self.groups[job.group].sums for job in some])
+            edges += self._edges(begun, length, codes, sums)
+            depending += _sums(codes > ACCEPTED, length).tolist()
+        return edges, depending
+
+    def _entry_codes(self, jobs: Sequence[Entry], length: list[int]) -> np.ndarray:
+        members = np.concatenate([self.groups[job.group].members for job in jobs])
+        tops = np.repeat([job.top for job in jobs], length)
+        fans = np.repeat([job.fans for job in jobs], length)
+        return self._acceptance.entries(
+            tops, np.where(fans, self._acceptance.after(members * fans, tops), members)
+        )
+
+    def dependents(self, entry: Entry) -> list[int]:
+        """The members of a group that depend on the stack below the top."""
+        members, _ = self.groups[entry.group]
+        return members[self._entry_codes([entry], [len(members)]) > ACCEPTED].tolist()
 
     def finish(self) -> None:
         """Builds everything that the entries lead to."""
         while self._todo:
-            number, last = self._todo.pop()
-            node = self.nodes[number]
-            for state in self._at_depth(last, node.skip + 1):
-                if state not in node.edges:
-                    node.edges[state] = Edge(NO_ROW, NO_NODE)
-                    node.edges[state] = self._read(node, state)
-                elif node.edges[state].node:
-                    self._visit(node.edges[state].node, state)
+            jobs: list[tuple[Node, int]] = []
+            for number, lasts in self._todo.items():
+                node = self.nodes[number]
+                states = {state for last in lasts for state in self._at_depth(last, node.skip + 1)}
+                jobs += [(node, state) for state in sorted(states - node.edges.keys())]
+            self._todo = {}
+            for some in _chunks(jobs, lambda job: len(job[0].codes)):
+                self._read(some)
 
-    def _read(self, node: Node, state: int) -> Edge:
-        outcomes: dict[int, Outcome] = {}
-        for pending, classes in node.waiting.items():
-            outcome = self._reveal(pending, node.skip, state)
-            outcomes.update(dict.fromkeys(classes, outcome))
-        return self._edge(node.group, outcomes, state)
+    def _read(self, jobs: Sequence[tuple[Node, int]]) -> None:
+        """Adds the edges of nodes for states that are read."""
+        length = [len(node.codes) for node, _ in jobs]
+        states = np.repeat([state for _, state in jobs], length)
+        codes = self._acceptance.reveal(np.concatenate([node.codes for node, _ in jobs]), states)
+        begun = [_Begun(node.group, node.which, state) for node, state in jobs]
+        sums = np.concatenate([node.sums for node, _ in jobs])
+        for (node, state), edge in zip(jobs, self._edges(begun, length, codes, sums), strict=True):
+            node.edges[state] = edge
 
-    def _reveal(self, waiting: frozenset[Waiting], skip: int, state: int) -> Outcome:
-        key = (waiting, skip, state)
-        if key not in self._revealed:
-            self._revealed[key] = any_of(
-                frozenset({found._replace(skip=found.skip - skip - 1)})
-                if found.skip > skip
-                else self._acceptance.reveal(found._replace(skip=0), state)
-                for found in waiting
+    def _edges(
+        self, jobs: Sequence[_Begun], length: list[int], codes: np.ndarray, sums: np.ndarray
+    ) -> list[Edge]:
+        """The edges for some outcomes, so many for each job."""
+        rows = _sums(np.where(codes == ACCEPTED, sums, np.uint64(0)), length).tolist()
+        waiting = _sums(mixed(codes) * sums, length).tolist()
+        edges, end = [], 0
+        for job, row, node, count in zip(jobs, rows, waiting, length, strict=True):
+            end += count
+            own = slice(end - count, end)
+            if row not in self._row_number:
+                self._row(row, job, codes[own] == ACCEPTED)
+            if not node or job.state == START_STATE:  # nothing lies below the start state
+                edges.append(Edge(self._row_number[row], NO_NODE))
+                continue
+            if node not in self._node_number:
+                self._node(node, job, codes[own], sums[own])
+            edges.append(Edge(self._row_number[row], self._node_number[node]))
+            self._visit(self._node_number[node], job.state)
+        return edges
+
+    def _row(self, key: int, job: _Begun, accepted: np.ndarray) -> None:
+        chosen = accepted if job.which is None else accepted[job.which] & (job.which >= 0)
+        self._row_number[key] = len(self.rows)
+        self.rows.append(Recipe(job.group, self.groups[job.group].members[chosen]))
+
+    def _node(self, key: int, job: _Begun, codes: np.ndarray, sums: np.ndarray) -> None:
+        if len(self.nodes) > self._limit:
+            raise GrammarTooLarge(
+                f"The stack walk has more than {self._limit} nodes; the grammar is too large."
             )
-        return self._revealed[key]
-
-    def _edge(self, group: int, outcomes: dict[int, Outcome], state: int) -> Edge:
-        accepted = tuple(sorted(c for c, outcome in outcomes.items() if outcome is None))
-        waiting: dict[frozenset[Waiting], list[int]] = {}
-        for c in sorted(outcomes):
-            if outcome := outcomes[c]:
-                waiting.setdefault(outcome, []).append(c)
-        return Edge(self._row(group, accepted), self._node(group, waiting, state))
-
-    def _row(self, group: int, classes: tuple[int, ...]) -> int:
-        number = self._row_number.setdefault(self._hash(group, classes), len(self.rows))
-        if number == len(self.rows):
-            self.rows.append(Recipe(group, classes))
-        return number
-
-    def _node(self, group: int, waiting: dict[frozenset[Waiting], list[int]], last: int) -> int:
-        if not waiting or last == START_STATE:  # nothing lies below the start state
-            return NO_NODE
-        key = frozenset((pending, self._hash(group, tuple(classes))) for pending, classes in waiting.items())
-        number = self._node_number.setdefault(key, len(self.nodes))
-        if number == len(self.nodes):
-            if number > self._limit:
-                raise GrammarTooLarge(
-                    f"The stack walk has more than {self._limit} nodes; the grammar is too large."
-                )
-            skip = min(pending.skip for found in waiting for pending in found)
-            self.nodes.append(
-                Node(skip, {found: tuple(classes) for found, classes in waiting.items()}, group)
-            )
-        self._visit(number, last)
-        return number
+        alive = codes > ACCEPTED
+        distinct, inverse = np.unique(codes[alive], return_inverse=True)
+        joined = np.zeros(len(distinct), np.uint64)
+        np.add.at(joined, inverse, sums[alive])
+        place = np.full(len(codes) + 1, -1, np.int32)  # the last one is for members that wait for nothing
+        place[:-1][alive] = inverse
+        which = place[:-1] if job.which is None else place[job.which]
+        skip = self._acceptance.skips(distinct)
+        self._node_number[key] = len(self.nodes)
+        self.nodes.append(Node(skip, self._acceptance.lowered(distinct, skip), joined, job.group, which))
 
     def _visit(self, number: int, last: int) -> None:
         if (number, last) not in self._met:
             self._met.add((number, last))
-            self._todo.append((number, last))
-
-    def _hash(self, group: int, classes: tuple[int, ...]) -> int:
-        hashes = self.hashes[group]
-        return sum(hashes[c] for c in classes) & HASH_MASK
+            self._todo.setdefault(number, set()).add(last)
 
     def _at_depth(self, state: int, depth: int) -> frozenset[int]:
         """The states that may lie `depth` below `state`."""
@@ -165,3 +223,31 @@ class Walk:
             above = self._at_depth(state, depth - 1) if depth > 1 else (state,)
             self._depths[key] = frozenset(b for s in above for b in self._below[s])
         return self._depths[key]
+
+
+def mixed(codes: np.ndarray) -> np.ndarray:
+    """A random 64-bit integer for each waiting outcome, 0 for the others (SplitMix64, Steele et al. 2014)."""
+    z = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.where(codes > ACCEPTED, z ^ (z >> np.uint64(31)), np.uint64(0))
+
+
+def _sums(values: np.ndarray, length: list[int]) -> np.ndarray:
+    """The sums of consecutive pieces, none of them empty."""
+    first = np.cumsum([0, *length[:-1]])
+    return np.add.reduceat(values, first, dtype=np.uint64)
+
+
+def _chunks(jobs: Sequence[Job], size: Callable[[Job], int]) -> Iterator[list[Job]]:
+    """Jobs in pieces that are not too large together."""
+    some: list[Job] = []
+    total = 0
+    for job in jobs:
+        some.append(job)
+        total += size(job)
+        if total > CHUNK:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some
