@@ -106,7 +106,7 @@ def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
     Returns:
         `uint32[*batch, ceil(size / 32)]`.
 
-    Source: Park, Zhou and D'Antoni 2025, Algorithm 6.
+    Source: the online part of Park, Zhou and D'Antoni 2025; see `docs/paper.md`.
 
     Example:
         >>> import jaxgcd

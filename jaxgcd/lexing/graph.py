@@ -122,7 +122,7 @@ class _Builder:
         # Where a lexeme is too far from its end for it to matter, any left-context class will do.
         self._forgets = (away >= scanners.left.reach).tolist()
         active = {first}.union(*next_scanners)  # the others belong to parser states that follow no shift
-        starts = [sorted(set(row) - {-1} if s in active else ()) for s, row in enumerate(scanners.start)]
+        starts = [sorted(set(row) - {-1}) if s in active else [] for s, row in enumerate(scanners.start)]
         self._starts = {state for row in starts for state in row}
         self._readers = _readers(steps, starts)
         # A state is (guard, scanner state, left-context class).

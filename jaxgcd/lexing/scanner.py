@@ -191,7 +191,8 @@ class _Builder:
         start = [self._number_starts(row, todo) for row in self._starts]
         starts = len(todo)
         number: dict[tuple[_Thread, ...], int] = {}
-        trans, matches = [[DEAD] * len(self._bytes)], [()]
+        trans = [[DEAD] * len(self._bytes)]
+        matches: list[tuple[Match, ...]] = [()]
         for threads in todo:
             row = [DEAD] * len(self._bytes)
             for symbol, found in self._step(threads).items():
@@ -201,7 +202,7 @@ class _Builder:
                     number[after] = len(todo)
                 row[symbol] = number[after]
             trans.append(row)
-            matches.append(self._matches(threads))
+            matches.append(tuple(self._matches(threads)))
             if len(todo) > self._limit:
                 raise self._too_large(threads)
         return self._minimal(left, start, starts, np.array(trans, np.int32), matches)
@@ -259,10 +260,7 @@ class _Builder:
             self._live[key] = list(zip(symbols.tolist(), row[symbols].tolist(), strict=True))
         return self._live[key]
 
-    def _matches(self, threads: tuple[_Thread, ...]) -> tuple[Match, ...]:
-        return tuple(self._matches_of(threads))
-
-    def _matches_of(self, threads: tuple[_Thread, ...]) -> Iterator[Match]:
+    def _matches(self, threads: tuple[_Thread, ...]) -> Iterator[Match]:
         for thread in threads:
             accept = self._formulas.automata[thread.automaton].accept[thread.state]
             condition = self._formulas.both(thread.condition, accept)

@@ -22,7 +22,7 @@ import numpy as np
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, DEAD, MIXED, Item, Viability
-from jaxgcd.tables.spanner import SuffixClasses
+from jaxgcd.tables.spanner import OPEN, SuffixClasses
 
 REJECTED, ACCEPTED = 0, 1
 """Codes; larger ones are of outcomes that wait."""
@@ -31,7 +31,6 @@ _BITS = 32
 _REST = (1 << _BITS) - 1
 _ANY = 1  # the part of outcomes that wait for any of several; their rest is the number of a set of codes
 _UNKNOWN = np.iinfo(np.int64).min
-_OPEN = 0  # in place of a terminal: the text may end here, at a boundary class
 
 
 class _Pending(NamedTuple):
@@ -69,7 +68,7 @@ class Acceptance:
         self._viability = viability
         self._scanner_of = np.array(scanner_of)
         self._fans = classes.fan_table(max(scanner_of) + 1)
-        self._flat = _Flat(classes)
+        self._flat = classes.parts()
         # With several readings of one text, the text may be viable through another one. Shifts into states
         # that are dead on every stack are not in the device's tables, so only a mixed verdict leaves a doubt.
         trusted = runs == 1 or viability.all_viable
@@ -97,7 +96,7 @@ class Acceptance:
         Returns:
             Codes, `int64[n]`.
         """
-        owner, terminal, rest = self._flat.parts(classes)
+        owner, terminal, rest = self._flat.of(classes)
         owner, terminal, rest = self._past_ignored(owner, terminal, rest, self._scanner_of[tops])
         codes = self._begin((2 * tops + self._sure[tops])[owner], terminal, rest)
         return np.where(self._dead[tops], REJECTED, self._united(codes, owner, len(tops)))
@@ -139,13 +138,19 @@ class Acceptance:
 
     def lowered(self, codes: np.ndarray, skip: int) -> np.ndarray:
         """Waiting outcomes once `skip` states were passed over."""
-        return np.array([self._lower(code, skip) for code in codes.tolist()], np.int64) if skip else codes
+        if not skip:
+            return codes
+        distinct, which = np.unique(codes >> _BITS, return_inverse=True)
+        parts = [self._lower(part, skip) for part in distinct.tolist()]
+        found = np.array(parts, np.int64)[which] << _BITS | codes & _REST
+        for index in np.flatnonzero(distinct[which] == _ANY).tolist():
+            members = np.array(self._sets[int(codes[index]) & _REST])
+            found[index] = self._any_of(tuple(sorted(self.lowered(members, skip).tolist())))
+        return found
 
-    def _lower(self, code: int, skip: int) -> int:
-        part, rest = code >> _BITS, code & _REST
-        if part == _ANY:
-            return self._any_of(tuple(sorted(self._lower(member, skip) for member in self._sets[rest])))
-        return self._part(self._parts[part]._replace(skip=self._parts[part].skip - skip)) << _BITS | rest
+    def _lower(self, part: int, skip: int) -> int:
+        waiting = self._parts[part]
+        return part if part == _ANY else self._part(waiting._replace(skip=waiting.skip - skip))
 
     # Numbers for parts and sets.
 
@@ -204,13 +209,13 @@ class Acceptance:
 
     def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
-        for missing in np.unique(state[self._begun[state, _OPEN] == _UNKNOWN]).tolist():
+        for missing in np.unique(state[self._begun[state, OPEN] == _UNKNOWN]).tolist():
             self._begun[missing] = REJECTED
             for t in self._machine.table.action[missing >> 1]:
                 fed = self._machine.feed((missing >> 1,), t)
                 self._begun[missing, t] = self._step(fed, t, bool(missing & 1))
         found = self._continued(self._begun[state, terminal], rest)
-        ends = np.flatnonzero(terminal == _OPEN)
+        ends = np.flatnonzero(terminal == OPEN)
         if len(ends):
             keys = zip(state[ends].tolist(), rest[ends].tolist(), strict=True)
             found[ends] = [self._opened(here >> 1, bool(here & 1), boundary) for here, boundary in keys]
@@ -252,7 +257,7 @@ class Acceptance:
         found = self._shifted.get(distinct)
         new = np.flatnonzero(found == _UNKNOWN)
         if len(new):
-            owner, terminal, rest = self._flat.parts(distinct[new] & _REST)
+            owner, terminal, rest = self._flat.of(distinct[new] & _REST)
             codes = self._begin((distinct[new] >> _BITS)[owner], terminal, rest)
             found[new] = self._united(codes, owner, len(new))
             self._shifted.put(distinct[new], found[new])
@@ -267,7 +272,7 @@ class Acceptance:
         ignored = terminal == IGNORED
         if not ignored.any():
             return owner, terminal, rest
-        inner, *behind = self._flat.parts(self._fans[rest[ignored], scanner[owner[ignored]]])
+        inner, *behind = self._flat.of(self._fans[rest[ignored], scanner[owner[ignored]]])
         owner = np.concatenate([owner[~ignored], owner[ignored][inner]])
         order = np.argsort(owner, kind="stable")
         columns = zip((terminal, rest), behind, strict=True)
@@ -346,23 +351,3 @@ def _merged(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndar
     keys = np.concatenate([one[0], other[0]])
     order = np.argsort(keys, kind="stable")
     return keys[order], np.concatenate([one[1], other[1]])[order]
-
-
-class _Flat:
-    """Suffix classes as lists of parts: `(terminal, fan)`, or `(_OPEN, boundary)`."""
-
-    def __init__(self, classes: SuffixClasses):
-        parts = [
-            (*follow, *((_OPEN, boundary) for boundary in sorted(open_))) for follow, open_ in classes.members
-        ]
-        self._length = np.array([len(found) for found in parts], np.int64)
-        self._start = np.cumsum(self._length) - self._length
-        pairs = np.array([pair for found in parts for pair in found], np.int64).reshape(-1, 2)
-        self._terminal, self._rest = np.ascontiguousarray(pairs.T)
-
-    def parts(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each part of some classes: the class's index, the terminal, the rest."""
-        length = self._length[classes]
-        owner = np.repeat(np.arange(len(classes)), length)
-        index = np.arange(len(owner)) + np.repeat(self._start[classes] - np.cumsum(length) + length, length)
-        return owner, self._terminal[index], self._rest[index]

@@ -157,7 +157,7 @@ class Tables:
         Returns:
             Sorted token ids, `int32[n]`.
 
-        Source: Park, Zhou and D'Antoni 2025, section 3.2 and Algorithm 2.
+        Source: the inverse token spanner table of Park, Zhou and D'Antoni 2025.
         """
         return self._described().inverse_spanner(lexer_state, terminals)
 
@@ -171,7 +171,7 @@ class Tables:
         Returns:
             Sorted token ids, `int32[n]`.
 
-        Source: Park, Zhou and D'Antoni 2025, section 3.3 and Algorithm 3.
+        Source: the always-accepted table of Park, Zhou and D'Antoni 2025.
         """
         return self._described().always_accepted(lexer_state, parser_state)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import time
 import warnings
@@ -104,7 +105,7 @@ def compile_grammar(
     Warns:
         InexactGrammarWarning: the masks may lead to a dead end; lists the reasons.
 
-    Source: Park, Zhou and D'Antoni 2025, Algorithms 2 to 5; see `docs/paper.md`.
+    Source: the offline part of Park, Zhou and D'Antoni 2025; see `docs/paper.md`.
 
     Example:
         >>> import jaxgcd
@@ -126,11 +127,12 @@ def compile_grammar(
         )
     if max_depth < 2:
         raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
-    compiled, seconds = _compile(grammar, vocabulary, start, lexer)
-    with _stage(seconds, "pack"):
-        tables = pack(
-            compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0
-        )
+    with _no_collections():
+        compiled, seconds = _compile(grammar, vocabulary, start, lexer)
+        with _stage(seconds, "pack"):
+            tables = pack(
+                compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0
+            )
     reasons = tuple(_reasons(compiled))
     if reasons and exact:
         raise InexactGrammarError("The masks of this grammar are not exact:\n" + "\n".join(reasons))
@@ -174,9 +176,9 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         )
         spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
     with _stage(seconds, "walk"):
+        slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
-        walk = Walk(acceptance, predecessors(table))
-        slots = Slots(graph, spanner, walk, vocabulary.size)
+        walk = Walk(acceptance, slots.groups, predecessors(table))
     return (
         Compiled(
             vocabulary,
@@ -194,6 +196,18 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         ),
         seconds,
     )
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without the cyclic garbage collector, which would only walk millions of tuples that all stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class Compiled:
         rest = follow.get(sequence[0])
         if rest is None:
             return False
-        after = [suffix_class for _, suffix_class in self.spanner.classes.fans[rest]]
+        after = self.spanner.classes.fan_classes(rest).values()
         if len(sequence) > 1:
             return any(self._produces(suffix_class, sequence[1:]) for suffix_class in after)
         return any(self.spanner.classes.members[suffix_class].open for suffix_class in after)

@@ -29,7 +29,7 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
     compiled.walk.finish()
     arrays.update(_nodes(compiled.walk, compiled.machine.table.n_states, edges))
     arrays["row_pages"], arrays["pages"] = build_rows(
-        compiled.walk.rows, compiled.slots.token_classes, compiled.vocabulary.words
+        compiled.walk.rows, compiled.slots.groups, compiled.slots.token_classes, compiled.vocabulary.words
     )
     is_eos = np.zeros(size, bool)
     is_eos[list(compiled.vocabulary.eos)] = True

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from jaxgcd.lexing.minimise import splitmix
+from jaxgcd.tables.slots import Group
 from jaxgcd.tables.walk import Recipe
 
 PAGE_WORDS = 128
@@ -28,12 +30,16 @@ def page_words(words: int) -> int:
 
 
 def build_rows(
-    recipes: Sequence[Recipe], token_classes: Callable[[int], np.ndarray], words: int
+    recipes: Sequence[Recipe], groups: Sequence[Group], token_classes: Callable[[int], np.ndarray], words: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Builds the rows of all recipes.
 
+    A page is first only the sum of its tokens' random integers, which follows from the sums of each suffix
+    class on that page; equal sums are equal pages, and only distinct ones are built.
+
     Args:
         recipes: row 0 is empty.
+        groups: what the recipes choose from.
         token_classes: the suffix class or fan of every token in a group.
         words: words in a row.
 
@@ -42,18 +48,52 @@ def build_rows(
         page 0 is empty.
     """
     per_page = page_words(words)
-    per_row = -(-words // per_page)
-    row_pages = np.zeros((len(recipes), per_row), np.int32)
-    number = {bytes(4 * per_page): 0}
+    row_pages = np.zeros((len(recipes), -(-words // per_page)), np.int32)
+    pages = _Pages(per_page)
     by_group: dict[int, list[int]] = {}
     for row, recipe in enumerate(recipes):
-        by_group.setdefault(recipe.group, []).append(row)
+        if len(recipe.members):
+            by_group.setdefault(recipe.group, []).append(row)
     for group, rows in sorted(by_group.items()):
-        classes = token_classes(group)
-        for row in rows:
-            chosen = np.zeros(int(classes.max()) + 1, bool)
-            chosen[list(recipes[row].members)] = True
-            packed = pack_bits(chosen[classes], per_row * per_page).reshape(per_row, per_page)
-            row_pages[row] = [number.setdefault(page.tobytes(), len(number)) for page in packed]
-    pages = np.frombuffer(b"".join(number), np.uint32).reshape(len(number), per_page)
-    return row_pages, pages
+        members = groups[group].members
+        chosen = np.zeros((len(rows), len(members)), bool)
+        for own, row in zip(chosen, rows, strict=True):
+            own[np.searchsorted(members, recipes[row].members)] = True
+        row_pages[rows] = pages.numbers(members, token_classes(group), chosen)
+    return row_pages, np.array(pages.found, np.uint32)
+
+
+class _Pages:
+    """The distinct pages."""
+
+    def __init__(self, words: int):
+        self._words = words
+        self._number: dict[int, int] = {0: 0}
+        self.found: list[np.ndarray] = [np.zeros(words, np.uint32)]
+
+    def numbers(self, members: np.ndarray, classes: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """The pages of the rows of one group, `int32[rows, pages in a row]`.
+
+        Args:
+            members: the group's suffix classes or fans, in order.
+            classes: those of the tokens, `NOTHING` for tokens that are not in the group.
+            chosen: `bool[rows, members]`.
+        """
+        width = 32 * self._words
+        tokens = np.flatnonzero(classes)
+        member, page = np.searchsorted(members, classes[tokens]), tokens // width
+        sums = np.zeros((len(members), -(-len(classes) // width)), np.uint64)
+        np.add.at(sums, (member, page), splitmix(width)[tokens % width])
+        keys = chosen.astype(np.uint64) @ sums
+        first = np.searchsorted(page, np.arange(sums.shape[1] + 1))
+        found = np.zeros(keys.shape, np.int32)
+        for index, row in np.ndenumerate(keys):
+            key = int(row)
+            if key not in self._number:
+                own = slice(first[index[1]], first[index[1] + 1])
+                bits = np.zeros(width, bool)
+                bits[tokens[own] - index[1] * width] = chosen[index[0], member[own]]
+                self._number[key] = len(self.found)
+                self.found.append(pack_bits(bits, self._words))
+            found[index] = self._number[key]
+        return found

@@ -17,8 +17,7 @@ import numpy as np
 
 from jaxgcd.lexing.graph import INITIAL, LexerGraph
 from jaxgcd.lexing.scanner import IGNORED
-from jaxgcd.tables.spanner import HASH_MASK, NOTHING, Spanner, SuffixClasses
-from jaxgcd.tables.walk import Walk
+from jaxgcd.tables.spanner import Spanner, summed
 
 NO_TERMINAL = 0
 MAX_SLOTS = 8
@@ -32,6 +31,13 @@ class Slot(NamedTuple):
     group: int
 
 
+class Group(NamedTuple):
+    """A set of tokens by suffix class or fan."""
+
+    members: np.ndarray  # int64[members]
+    sums: np.ndarray  # uint64[members], the sums of their tokens' random integers
+
+
 class Source(NamedTuple):
     """How a group's tokens are found again: those of a lexer state, projected on a terminal."""
 
@@ -41,54 +47,65 @@ class Source(NamedTuple):
 
 
 class Slots:
-    """The slots of every lexer state, and the source of every group."""
+    """The slots of every lexer state, the groups, and the source of every group."""
 
-    def __init__(self, graph: LexerGraph, spanner: Spanner, walk: Walk, size: int):
+    def __init__(self, graph: LexerGraph, spanner: Spanner, size: int):
         self._spanner = spanner
         self._size = size
-        self._walk = walk
-        self._numbers: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
+        self._parts = spanner.classes.parts()
+        self._numbers: dict[tuple[int, bytes, bytes], int] = {}
+        self.groups: list[Group] = []
         self.sources: list[Source] = []
         self.of_state: list[tuple[Slot, ...]] = [()] * graph.n_states
         for state in (INITIAL, *running_states(graph)):
             self.of_state[state] = self._slots(state, _own_terminals(graph, state))
 
     def _slots(self, state: int, own: frozenset[int]) -> tuple[Slot, ...]:
-        by_class = self._spanner.class_sums(state)
+        classes, sums = self._spanner.class_sums(state)
         slots = []
         for terminal in (NO_TERMINAL, *sorted(own)):
-            group: dict[int, int] = {}
-            for suffix_class, value in by_class.items():
-                rest = project(self._spanner.classes, suffix_class, terminal, own)
-                if rest != NOTHING:
-                    group[rest] = group.get(rest, 0) + value & HASH_MASK
-            if group:
-                slots.append(Slot(terminal, self._group(group, Source(state, terminal, own))))
-        return tuple(slots)
+            members = self._projected(classes, terminal, own)
+            slots.append(self._slot(terminal, members, sums, Source(state, terminal, own)))
+        return tuple(slot for slot in slots if slot is not None)
 
-    def _group(self, hashes: dict[int, int], source: Source) -> int:
-        key = (source.terminal, frozenset(hashes.items()))
+    def _slot(self, terminal: int, members: np.ndarray, sums: np.ndarray, source: Source) -> Slot | None:
+        """The slot of some tokens, by suffix class or fan; groups of the same tokens are one."""
+        members, sums = summed(members.astype(np.int64), sums)
+        if not len(members):
+            return None
+        key = (terminal, members.tobytes(), sums.tobytes())
         if key not in self._numbers:
-            self._numbers[key] = self._walk.group(dict(sorted(hashes.items())))
+            self._numbers[key] = len(self.groups)
+            self.groups.append(Group(members, sums))
             self.sources.append(source)
-        return self._numbers[key]
+        return Slot(terminal, self._numbers[key])
 
     def token_classes(self, group: int) -> np.ndarray:
         """The suffix class or fan of every token in a group, `NOTHING` for others, `int32[size]`."""
         state, terminal, own = self.sources[group]
         classes = self._spanner.of_state(state, self._size)
+        present = np.flatnonzero(np.bincount(classes))
         projected = np.zeros(int(classes.max()) + 1, np.int32)
-        for present in np.flatnonzero(np.bincount(classes)).tolist():
-            projected[present] = project(self._spanner.classes, present, terminal, own)
+        projected[present] = self._projected(present, terminal, own)
         return projected[classes]
 
+    def _projected(self, classes: np.ndarray, terminal: int, own: frozenset[int]) -> np.ndarray:
+        """The fans that follow `terminal` in classes; for `NO_TERMINAL`, the classes without `own`."""
+        owner, first, rest = self._parts.of(classes)
+        found = np.zeros(len(classes), np.int64)
+        if terminal != NO_TERMINAL:
+            chosen = first == terminal
+            found[owner[chosen]] = rest[chosen]
+            return found
+        belongs = np.isin(first, list(own))
+        found[owner[~belongs]] = classes[owner[~belongs]]
+        for index in np.intersect1d(owner[belongs], owner[~belongs]).tolist():
+            found[index] = self._without(int(classes[index]), own)
+        return found
 
-def project(classes: SuffixClasses, suffix_class: int, terminal: int, own: frozenset[int]) -> int:
-    """The fan that follows `terminal` in a class; for `NO_TERMINAL`, the class without those in `own`."""
-    follow, open_ = classes.members[suffix_class]
-    if terminal == NO_TERMINAL:
-        return classes.intern({t: c for t, c in follow if t not in own}, open_)
-    return next((c for t, c in follow if t == terminal), NOTHING)
+    def _without(self, suffix_class: int, own: frozenset[int]) -> int:
+        follow, open_ = self._spanner.classes.members[suffix_class]
+        return self._spanner.classes.intern({t: fan for t, fan in follow if t not in own}, open_)
 
 
 def running_states(graph: LexerGraph) -> list[int]:

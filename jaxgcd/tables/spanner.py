@@ -1,7 +1,7 @@
 """The inverse token spanner: which terminal sequences each token can produce, from each lexer state.
 
-The paper keys this table by lexer state and whole terminal sequence (Park, Zhou and D'Antoni 2025, section
-3.2, `T_inv`). Here every (lexer state, token) pair has a **suffix class**, and a class is a small tree: for
+The paper keys this table, `T_inv`, by lexer state and whole terminal sequence (Park, Zhou and D'Antoni
+2025). Here every (lexer state, token) pair has a **suffix class**, and a class is a small tree: for
 each terminal that the token may complete first, the class of what follows it; and where the token ends, what
 its last lexeme can still become. Tokens that no parser can tell apart share a class.
 
@@ -11,7 +11,7 @@ ones, so all suffixes shared between tokens and between states are looked at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,7 +23,9 @@ from jaxgcd.lexing.minimise import splitmix
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 from jaxgcd.vocabulary import Vocabulary
 
-HASH_MASK = (1 << 64) - 1
+OPEN = 0
+"""In place of a terminal in a class's parts: the text may end here."""
+
 NOTHING = 0
 """The class of what no text can be made of."""
 
@@ -31,8 +33,10 @@ NO_LABEL = 0
 """In a reading: nothing is emitted."""
 
 
-Fan = tuple[tuple[int, int], ...]
-"""`(scanner, suffix class)` pairs: what comes after a terminal, by the scanner that reads on."""
+Fan = tuple[tuple[int, ...], int | tuple[int, ...]]
+"""What comes after a terminal: some scanners, and for each the suffix class if it reads on, or the one class
+of all.
+"""
 
 
 class SuffixClass(NamedTuple):
@@ -60,6 +64,7 @@ class SuffixClasses:
         self._fan_number: dict[Fan, int] = {}
         self._unions: dict[tuple[int, int], int] = {}
         self._after: dict[tuple[int, int, int], int] = {}
+        self._taking: dict[tuple[int, frozenset[int], int], tuple[int, ...]] = {}
         self.fan({})
         self.intern({}, frozenset())
 
@@ -75,24 +80,40 @@ class SuffixClasses:
         return number
 
     def fan(self, classes: Mapping[int, int]) -> int:
-        """The number of a fan; scanners with nothing are left out."""
-        found = tuple(sorted((s, c) for s, c in classes.items() if c != NOTHING))
+        """The number of a fan, from the class for each scanner; scanners with nothing are left out."""
+        scanners = tuple(sorted(s for s, c in classes.items() if c != NOTHING))
+        found = tuple(classes[s] for s in scanners)
+        return self._interned_fan((scanners, found[0] if len(set(found)) == 1 else found))
+
+    def _interned_fan(self, found: Fan) -> int:
         number = self._fan_number.setdefault(found, len(self.fans))
         if number == len(self.fans):
             self.fans.append(found)
         return number
 
+    def fan_classes(self, fan: int) -> dict[int, int]:
+        """The class of a fan for each scanner that has one."""
+        scanners, classes = self.fans[fan]
+        return (
+            dict.fromkeys(scanners, classes)
+            if isinstance(classes, int)
+            else dict(zip(scanners, classes, strict=True))
+        )
+
     def of_fan(self, fan: int, scanner: int) -> int:
         """The class that a fan has for one scanner."""
-        return next((c for s, c in self.fans[fan] if s == scanner), NOTHING)
+        return self.fan_classes(fan).get(scanner, NOTHING)
 
     def fan_table(self, scanners: int) -> np.ndarray:
         """The class of each fan for each scanner, `int32[fans, scanners]`."""
         table = np.full((len(self.fans), scanners), NOTHING, np.int32)
-        length = [len(fan) for fan in self.fans]
-        pairs = np.array([pair for fan in self.fans for pair in fan], np.int64).reshape(-1, 2)
-        table[np.repeat(np.arange(len(length)), length), pairs[:, 0]] = pairs[:, 1]
+        for row, (some, classes) in zip(table, self.fans, strict=True):
+            row[list(some)] = classes
         return table
+
+    def parts(self) -> Parts:
+        """All classes so far in parts."""
+        return Parts(self.members)
 
     def union(self, first: int, second: int) -> int:
         """The class of either."""
@@ -110,8 +131,8 @@ class SuffixClasses:
     def _fan_union(self, first: int, second: int) -> int:
         if NOTHING in (first, second):
             return first or second
-        classes = dict(self.fans[first])
-        for scanner, suffix_class in self.fans[second]:
+        classes = self.fan_classes(first)
+        for scanner, suffix_class in self.fan_classes(second).items():
             classes[scanner] = self.union(classes.get(scanner, NOTHING), suffix_class)
         return self.fan(classes)
 
@@ -119,8 +140,21 @@ class SuffixClasses:
         """The class "`terminal`, then `rest` by these scanners", without what can never follow there."""
         if rest == NOTHING:
             return NOTHING
-        fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
+        follow, open_ = self.members[rest]
+        if len(follow) == 1 and not open_ and follow[0][0] != IGNORED:  # kept as it is or not at all
+            takers = self._takers(terminal, scanners, follow[0][0])
+            fan = self._interned_fan((takers, rest)) if takers else NOTHING
+        else:
+            fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
         return self.intern({terminal: fan}, frozenset())
+
+    def _takers(self, terminal: int, scanners: frozenset[int], following: int) -> tuple[int, ...]:
+        """The scanners among some with which a parser state may take `following` right after `terminal`."""
+        key = (terminal, scanners, following)
+        if key not in self._taking:
+            takes = self._may_follow[terminal]
+            self._taking[key] = tuple(s for s in sorted(scanners) if following in takes.get(s, ()))
+        return self._taking[key]
 
     def under(self, suffix_class: int, scanner: int) -> int:
         """A class with what comes after an ignored lexeme in its place, which depends on the scanner."""
@@ -147,6 +181,24 @@ class SuffixClasses:
                     fan[scanner] = self.intern({}, frozenset({boundaries.of[boundary]}))
             found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
         return found
+
+
+class Parts:
+    """Suffix classes as lists of parts: `(terminal, fan)`, or `(OPEN, boundary)`."""
+
+    def __init__(self, members: Sequence[SuffixClass]):
+        parts = [(*follow, *((OPEN, boundary) for boundary in sorted(open_))) for follow, open_ in members]
+        self._length = np.array([len(found) for found in parts], np.int64)
+        self._start = np.cumsum(self._length) - self._length
+        pairs = np.array([pair for found in parts for pair in found], np.int64).reshape(-1, 2)
+        self._terminal, self._rest = np.ascontiguousarray(pairs.T)
+
+    def of(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each part of some classes: the class's index, the terminal, the rest."""
+        length = self._length[classes]
+        owner = np.repeat(np.arange(len(classes)), length)
+        index = np.arange(len(owner)) + np.repeat(self._start[classes] - np.cumsum(length) + length, length)
+        return owner, self._terminal[index], self._rest[index]
 
 
 class Block(NamedTuple):
@@ -186,15 +238,20 @@ class Spanner:
             found[tokens] = block.classes[block.part]
         return found
 
-    def class_sums(self, state: int) -> dict[int, int]:
-        """For each suffix class from one lexer state the sum of its tokens' random integers, modulo 2**64."""
-        found: dict[int, int] = {}
-        for symbol, variant in enumerate(self.variant[state]):
-            block = self.blocks[symbol][variant]
-            for suffix_class, value in zip(block.classes.tolist(), block.sums.tolist(), strict=True):
-                found[suffix_class] = found.get(suffix_class, 0) + value & HASH_MASK
-        found.pop(NOTHING, None)
-        return found
+    def class_sums(self, state: int) -> tuple[np.ndarray, np.ndarray]:
+        """The suffix classes from one lexer state, and the sums of their tokens' random integers."""
+        blocks = [self.blocks[symbol][variant] for symbol, variant in enumerate(self.variant[state].tolist())]
+        classes = np.concatenate([block.classes for block in blocks])
+        return summed(classes, np.concatenate([block.sums for block in blocks]))
+
+
+def summed(keys: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct keys, 0 left out, and the sums of what belongs to them, modulo 2**64."""
+    kept = keys != 0
+    distinct, which = np.unique(keys[kept], return_inverse=True)
+    total = np.zeros(len(distinct), np.uint64)
+    np.add.at(total, which, sums[kept])
+    return distinct, total
 
 
 def build_spanner(
@@ -233,8 +290,10 @@ class _Builder:
         self._width = len(self._strings.first)
         self._labels: list[tuple[int, frozenset[int]]] = [(NO_LABEL, frozenset())]
         self._variant, self._readings = self._read_all()
-        self._base, self._targets, self._label_of = self._flat_readings()
+        self._base, self._alternatives = self._flat_readings()
+        self._emitted: dict[tuple[int, int], int] = {}
         self._keys: list[np.ndarray] = []  # for each string length the sorted pairs
+        self._behind: list[_Behind] = []  # and what is behind their first symbols
         self._values: list[np.ndarray] = []  # and their suffix classes
 
     def build(self) -> Spanner:
@@ -242,8 +301,7 @@ class _Builder:
         self._collect(tokens)
         self._evaluate()
         random = splitmix(len(self._strings.token_string))
-        blocks = [self._blocks(ids, self._readings[symbol], random[ids]) for symbol, ids in enumerate(tokens)]
-        return Spanner(self.classes, tokens, self._variant, blocks)
+        return Spanner(self.classes, tokens, self._variant, self._blocks(tokens, random))
 
     def _tokens_by_symbol(self) -> list[np.ndarray]:
         strings = self._strings.token_string
@@ -263,134 +321,212 @@ class _Builder:
             for state, pairs in enumerate(self._graph.accepts):
                 found = [(0, int(delta[state, symbol]))] if delta[state, symbol] != DEAD else []
                 for terminal, gate in pairs:
-                    found += self._alternatives(terminal, behind[gate], label_number)
+                    found += _emitting(terminal, behind[gate], label_number)
                 variant[state, symbol] = number.setdefault(tuple(found), len(number))
             readings.append(list(number))
         self._labels = list(label_number)
         return variant, readings
 
-    def _alternatives(self, terminal: int, row: list[int], label_number: dict) -> list[tuple[int, int]]:
-        """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol."""
-        scanners: dict[int, list[int]] = {}
-        for scanner, target in enumerate(row):
-            if target != DEAD:
-                scanners.setdefault(target, []).append(scanner)
-        return [
-            (label_number.setdefault((terminal, frozenset(found)), len(label_number)), target)
-            for target, found in scanners.items()
-        ]
-
     def _flat_readings(self):
-        """All readings in rows, those of symbol `s` from `base[s]` on; DEAD in unused alternatives."""
+        """All readings in a row, those of symbol `s` from `base[s]` on, as lists of alternatives."""
         base = np.cumsum([0, *(len(found) for found in self._readings)])
-        most = max((len(reading) for found in self._readings for reading in found), default=0)
-        targets = np.zeros((base[-1], most), np.int64)
-        labels = np.zeros((base[-1], most), np.int64)
-        for row, reading in enumerate(reading for found in self._readings for reading in found):
-            for i, (label, target) in enumerate(reading):
-                targets[row, i], labels[row, i] = target, label
-        return base[:-1], targets, labels
+        readings = [reading for found in self._readings for reading in found]
+        count = np.array([len(reading) for reading in readings], np.int64)
+        pairs = np.array([pair for reading in readings for pair in reading], np.int64).reshape(-1, 2)
+        return base[:-1], _Lists(np.cumsum(count) - count, count, pairs[:, 0], pairs[:, 1])
 
     def _collect(self, tokens: list[np.ndarray]) -> None:
         """Finds all pairs that matter, from long strings to short ones."""
+        rests = [np.unique(self._strings.rest[self._strings.token_string[ids]]) for ids in tokens]
+        symbols: dict[int, list[int]] = {}
+        for symbol, readings in enumerate(self._readings):
+            for target in {target for reading in readings for _, target in reading}:
+                symbols.setdefault(target, []).append(symbol)
         pairs = [np.zeros(0, np.int64)]
-        for symbol, ids in enumerate(tokens):
-            rests = np.unique(self._strings.rest[self._strings.token_string[ids]]).astype(np.int64)
-            for state in sorted({target for reading in self._readings[symbol] for _, target in reading}):
-                pairs.append(state * self._width + rests)
-        keys = np.unique(np.concatenate(pairs))
+        for state in sorted(symbols):
+            begun = np.zeros(self._width, bool)
+            for symbol in symbols[state]:
+                begun[rests[symbol]] = True
+            pairs.append(state * self._width + np.flatnonzero(begun))
+        keys = np.concatenate(pairs)
         length = self._strings.length[keys % self._width]
-        waiting = [keys[length == n] for n in range(int(self._strings.length.max()) + 1)]
+        longest = int(self._strings.length.max())
+        keys = keys[np.argsort(length, kind="stable")]
+        waiting = np.split(keys, np.cumsum(np.bincount(length, minlength=longest + 1))[:-1])
         self._keys = list(waiting)
-        for n in range(len(waiting) - 1, 0, -1):
-            _, children = self._after(self._keys[n])
-            self._keys[n - 1] = np.unique(np.concatenate([waiting[n - 1], children[children > 0]]))
+        self._behind = [_Behind(*[np.zeros(0, np.int64)] * 3)] * (longest + 1)
+        for n in range(longest, 0, -1):
+            owner, label, children = self._after(self._keys[n])
+            known = len(waiting[n - 1])
+            self._keys[n - 1], place = np.unique(
+                np.concatenate([waiting[n - 1], children]), return_inverse=True
+            )
+            self._behind[n] = _Behind(owner.astype(np.int32), label, place[known:].astype(np.int32))
 
-    def _after(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The reading of each pair's first symbol, and the pairs behind it; 0 where there is none."""
+    def _after(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The alternatives of each pair's first symbol: whose they are, their labels, the pairs behind."""
         states, strings = np.divmod(keys, self._width)
         symbols = self._symbol[strings]
-        reading = self._base[symbols] + self._variant[states, symbols]
-        targets = self._targets[reading]
-        rest = self._strings.rest[strings].astype(np.int64)[:, None]
-        return reading, np.where(targets == DEAD, 0, targets * self._width + rest)
+        owner, label, target = self._alternatives.of(self._base[symbols] + self._variant[states, symbols])
+        return owner, label, target * self._width + self._strings.rest[strings[owner]]
 
     def _evaluate(self) -> None:
         self._values = [self._ending[self._keys[0] // self._width]]
-        for keys in self._keys[1:]:
-            reading, children = self._after(keys)
-            value = np.zeros(len(keys), np.int32)
-            for i in range(children.shape[1]):
-                rows = np.flatnonzero(children[:, i])
-                rest = self._lookup(children[rows, i], len(self._values) - 1)
-                value[rows] = self._joined(value[rows], self._label_of[reading[rows], i], rest)
-            self._values.append(value)
+        for keys, (owner, label, child) in zip(self._keys[1:], self._behind[1:], strict=True):
+            rest = self._emit_all(label, self._values[-1][child])
+            self._values.append(self._united(rest, owner, len(keys)))
 
-    def _lookup(self, keys: np.ndarray, length: int) -> np.ndarray:
-        """The suffix classes of pairs whose strings have a certain length; NOTHING for pairs not kept."""
-        known = self._keys[length]
-        index = np.searchsorted(known, keys)
-        found = np.zeros(len(keys), np.int32)
-        inside = index < len(known)
-        inside[inside] = known[index[inside]] == keys[inside]
-        found[inside] = self._values[length][index[inside]]
+    def _emit_all(self, label: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """What the labels say and then the classes `rest`."""
+        found = rest.copy()
+        emits = np.flatnonzero((label != NO_LABEL) & (rest != NOTHING))
+        if len(emits):
+            pairs = label[emits].astype(np.int64) << 32 | rest[emits]
+            distinct, which = np.unique(pairs, return_inverse=True)
+            emitted = [self._emit(pair >> 32, pair & 0xFFFFFFFF) for pair in distinct.tolist()]
+            found[emits] = np.array(emitted, np.int32)[which]
         return found
 
-    def _joined(self, value: np.ndarray, label: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """`value`, or else what the label says and then `rest`, for each row."""
-        if not value.any() and not label.any():
-            return rest
-        count = len(self.classes)
-        keys = label.astype(np.int64) * count**2 + value.astype(np.int64) * count + rest
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        rows = zip(value[first].tolist(), label[first].tolist(), rest[first].tolist(), strict=True)
-        joined = [self.classes.union(v, self._emit(n, r)) for v, n, r in rows]
-        return np.array(joined, np.int32)[inverse.ravel()]
-
     def _emit(self, label: int, rest: int) -> int:
-        terminal, scanners = self._labels[label]
-        return rest if terminal == NO_LABEL else self.classes.after(terminal, scanners, rest)
+        key = (label, rest)
+        if key not in self._emitted:
+            self._emitted[key] = self.classes.after(*self._labels[label], rest)
+        return self._emitted[key]
 
-    def _blocks(self, tokens: np.ndarray, readings: list, random: np.ndarray) -> list[Block]:
-        """The blocks of one symbol class. Variants that lead to the same states share their parts."""
-        strings = self._strings.rest[self._strings.token_string[tokens]]
-        values: dict[int, np.ndarray] = {}
+    def _united(self, classes: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
+        """One class for each owner, the union of its own, which are in order."""
+        kept = classes != NOTHING
+        classes, owner = classes[kept], owner[kept]
+        found = np.zeros(owners, np.int32)
+        found[owner[::-1]] = classes[::-1]  # each owner's first
+        for index in (np.flatnonzero(owner[1:] == owner[:-1]) + 1).tolist():
+            found[owner[index]] = self.classes.union(int(found[owner[index]]), int(classes[index]))
+        return found
+
+    def _blocks(self, tokens: list[np.ndarray], random: np.ndarray) -> list[list[Block]]:
+        """The blocks of each symbol class. Readings that lead to the same states share their parts."""
+        columns = self._columns(tokens)
+        return [
+            self._blocks_of(self._readings[symbol], columns[symbol], random[ids], len(ids))
+            for symbol, ids in enumerate(tokens)
+        ]
+
+    def _columns(self, tokens: list[np.ndarray]) -> list[dict[int, _Column]]:
+        """For each symbol class and each state behind it the suffix classes of what the tokens go on with."""
+        rests = [self._strings.rest[self._strings.token_string[ids]] for ids in tokens]
+        symbols: dict[int, list[int]] = {}
+        for symbol, readings in enumerate(self._readings):
+            for target in {target for reading in readings for _, target in reading}:
+                symbols.setdefault(target, []).append(symbol)
+        columns: list[dict[int, _Column]] = [{} for _ in tokens]
+        classes = np.zeros(self._width, np.int32)
+        for state, strings, values in self._by_state():
+            classes[strings] = values
+            for symbol in symbols.get(state, ()):
+                found = classes[rests[symbol]]
+                kept = np.flatnonzero(found)
+                columns[symbol][state] = _Column(kept.astype(np.int32), found[kept])
+            classes[strings] = NOTHING
+        return columns
+
+    def _by_state(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """For each state the strings of its pairs, and their suffix classes."""
+        keys, values = np.concatenate(self._keys), np.concatenate(self._values)
+        order = np.argsort(keys, kind="stable")
+        states, strings = np.divmod(keys[order], self._width)
+        found, first = np.unique(states, return_index=True)
+        pieces = np.split(strings, first[1:]), np.split(values[order], first[1:])
+        return zip(found.tolist(), *pieces, strict=False)
+
+    def _blocks_of(
+        self, readings: list, columns: dict[int, _Column], random: np.ndarray, size: int
+    ) -> list[Block]:
+        """The blocks of one symbol class."""
         parts: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        blocks = []
         for reading in readings:
             targets = tuple(target for _, target in reading)
             if targets not in parts:
-                for target in targets:
-                    if target not in values:
-                        values[target] = self._values_of(target, strings)
-                columns = np.zeros((len(targets), len(tokens)), np.int32)
-                for column, target in zip(columns, targets, strict=True):
-                    column[:] = values[target]
-                parts[targets] = _parts(columns, random)
-            part, sums, members = parts[targets]
-            classes = np.zeros(len(sums), np.int32)
-            for (label, _), rest in zip(reading, members, strict=True):
-                classes = self._joined(classes, np.full(len(rest), label), rest)
-            blocks.append(Block(part, sums, classes))
-        return blocks
-
-    def _values_of(self, state: int, strings: np.ndarray) -> np.ndarray:
-        """The suffix classes of some strings from one state."""
-        keys = state * self._width + strings.astype(np.int64)
-        lengths = self._strings.length[strings]
-        value = np.zeros(len(strings), np.int32)
-        for n in np.unique(lengths):
-            value[lengths == n] = self._lookup(keys[lengths == n], int(n))
-        return value
+                parts[targets] = _parts([columns[target] for target in targets], random, size)
+        found = [parts[tuple(target for _, target in reading)] for reading in readings]
+        # All that is emitted together: part after part, and for each part one class for each alternative.
+        labels = [np.tile([n for n, _ in r], len(p[1])) for r, p in zip(readings, found, strict=True)]
+        classes = [members.T.ravel() for _, _, members in found]
+        first = np.cumsum([0, *(len(sums) for _, sums, _ in found)])
+        owner = [
+            np.repeat(np.arange(begin, begin + len(p[1])), len(r))
+            for begin, r, p in zip(first.tolist(), readings, found, strict=False)
+        ]
+        if not found:
+            return []
+        emitted = self._emit_all(np.concatenate(labels), np.concatenate(classes))
+        united = self._united(emitted, np.concatenate(owner), int(first[-1]))
+        pieces = zip(found, np.split(united, first[1:-1]), strict=True)
+        return [Block(part, sums, classes) for (part, sums, _), classes in pieces]
 
 
-def _parts(columns: np.ndarray, random: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Splits tokens by their columns: each one's part, the parts' sums of `random`, the parts' columns."""
-    part = np.zeros(columns.shape[1], np.int64)
-    for column in columns:
-        _, part = np.unique(part * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
-    part = part.ravel()
-    _, first = np.unique(part, return_index=True)
-    sums = np.zeros(len(first), np.uint64)
+def _emitting(terminal: int, row: list[int], label_number: dict) -> list[tuple[int, int]]:
+    """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol."""
+    scanners: dict[int, list[int]] = {}
+    for scanner, target in enumerate(row):
+        if target != DEAD:
+            scanners.setdefault(target, []).append(scanner)
+    return [
+        (label_number.setdefault((terminal, frozenset(found)), len(label_number)), target)
+        for target, found in scanners.items()
+    ]
+
+
+class _Behind(NamedTuple):
+    """What is behind the first symbols of some pairs, in lists of alternatives."""
+
+    owner: np.ndarray  # the index of the pair
+    label: np.ndarray
+    child: np.ndarray  # the index of the pair behind, among those whose strings are one shorter
+
+
+class _Lists(NamedTuple):
+    """Lists of `(label, target)` pairs, one after another."""
+
+    start: np.ndarray
+    count: np.ndarray
+    label: np.ndarray
+    target: np.ndarray
+
+    def of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pairs of some lists, and which of `numbers` each belongs to."""
+        count = self.count[numbers]
+        owner = np.repeat(np.arange(len(numbers)), count)
+        index = np.arange(len(owner)) + np.repeat(self.start[numbers] - np.cumsum(count) + count, count)
+        return owner, self.label[index], self.target[index]
+
+
+class _Column(NamedTuple):
+    """The tokens of a symbol class that can go on from a state, by index, and their suffix classes."""
+
+    tokens: np.ndarray
+    classes: np.ndarray
+
+
+def _parts(
+    columns: list[_Column], random: np.ndarray, size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Splits tokens by their columns: each one's part, the parts' sums of `random`, the parts' columns.
+
+    Part 0 is that of the tokens that are in no column.
+    """
+    part = np.zeros(size, np.int32)
+    if len(columns) == 1:
+        distinct, which = np.unique(columns[0].classes, return_inverse=True)
+        part[columns[0].tokens] = which + 1
+        members = np.append(NOTHING, distinct)[None]
+    else:
+        dense = np.zeros((len(columns), size), np.int32)
+        for row, column in zip(dense, columns, strict=True):
+            row[column.tokens] = column.classes
+        rows = np.hstack([np.zeros((len(columns), 1), np.int32), dense])
+        members, which = np.unique(rows, axis=1, return_inverse=True)  # zeros sort first
+        part[:] = which.ravel()[1:]
+    sums = np.zeros(members.shape[1], np.uint64)
     np.add.at(sums, part, random)
-    return part.astype(np.int32), sums, columns[:, first]
+    small = np.uint16 if len(sums) <= 1 << 16 else np.int32
+    return part.astype(small), sums, members.astype(np.int32)

@@ -21,6 +21,7 @@ import numpy as np
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import ACCEPTED, Acceptance
+from jaxgcd.tables.slots import Group
 
 CHUNK = 1 << 19
 """About how many outcomes are looked at together."""
@@ -66,13 +67,6 @@ class Node:
     edges: dict[int, Edge] = field(default_factory=dict)
 
 
-class Group(NamedTuple):
-    """A set of tokens by suffix class or fan."""
-
-    members: np.ndarray  # int64[members]
-    sums: np.ndarray  # uint64[members], the sums of their tokens' random integers
-
-
 class Entry(NamedTuple):
     """A group is checked with state `top` on top; `fans` says what its members are."""
 
@@ -94,12 +88,21 @@ class Walk:
 
     Args:
         acceptance: runs suffix classes.
+        groups: the sets of tokens that are checked.
         below: for each parser state those that may lie directly below it.
         limit: the most nodes.
     """
 
-    def __init__(self, acceptance: Acceptance, below: Sequence[tuple[int, ...]], *, limit: int = 200_000):
+    def __init__(
+        self,
+        acceptance: Acceptance,
+        groups: Sequence[Group],
+        below: Sequence[tuple[int, ...]],
+        *,
+        limit: int = 200_000,
+    ):
         self._acceptance = acceptance
+        self._groups = groups
         self._below = below
         self._limit = limit
         self._row_number: dict[int, int] = {0: NO_ROW}
@@ -110,13 +113,6 @@ class Walk:
         nothing = np.zeros(0, np.int64)
         self.rows: list[Recipe] = [Recipe(0, nothing)]
         self.nodes: list[Node] = [Node(0, nothing, nothing, 0, nothing)]
-        self.groups: list[Group] = []
-
-    def group(self, hashes: dict[int, int]) -> int:
-        """Registers a set of tokens by suffix class or fan: `{number: sum of its tokens' integers}`."""
-        members = np.fromiter(hashes.keys(), np.int64, len(hashes))
-        self.groups.append(Group(members, np.fromiter(hashes.values(), np.uint64, len(hashes))))
-        return len(self.groups) - 1
 
     def entries(self, jobs: Sequence[Entry]) -> tuple[list[Edge], list[int]]:
         """Where the checks of some groups start with states on top of the stack.
@@ -125,17 +121,17 @@ class Walk:
             The edges, and how many members depend on the stack below.
         """
         edges, depending = [], []
-        for some in _chunks(jobs, lambda job: len(self.groups[job.group].members)):
-            length = [len(self.groups[job.group].members) for job in some]
+        for some in _chunks(jobs, lambda job: len(self._groups[job.group].members)):
+            length = [len(self._groups[job.group].members) for job in some]
             codes = self._entry_codes(some, length)
             begun = [_Begun(job.group, None, job.top) for job in some]
-            sums = np.concatenate([self.groups[job.group].sums for job in some])
+            sums = np.concatenate([self._groups[job.group].sums for job in some])
             edges += self._edges(begun, length, codes, sums)
             depending += _sums(codes > ACCEPTED, length).tolist()
         return edges, depending
 
     def _entry_codes(self, jobs: Sequence[Entry], length: list[int]) -> np.ndarray:
-        members = np.concatenate([self.groups[job.group].members for job in jobs])
+        members = np.concatenate([self._groups[job.group].members for job in jobs])
         tops = np.repeat([job.top for job in jobs], length)
         fans = np.repeat([job.fans for job in jobs], length)
         return self._acceptance.entries(
@@ -144,7 +140,7 @@ class Walk:
 
     def dependents(self, entry: Entry) -> list[int]:
         """The members of a group that depend on the stack below the top."""
-        members, _ = self.groups[entry.group]
+        members, _ = self._groups[entry.group]
         return members[self._entry_codes([entry], [len(members)]) > ACCEPTED].tolist()
 
     def finish(self) -> None:
@@ -193,7 +189,7 @@ class Walk:
     def _row(self, key: int, job: _Begun, accepted: np.ndarray) -> None:
         chosen = accepted if job.which is None else accepted[job.which] & (job.which >= 0)
         self._row_number[key] = len(self.rows)
-        self.rows.append(Recipe(job.group, self.groups[job.group].members[chosen]))
+        self.rows.append(Recipe(job.group, self._groups[job.group].members[chosen]))
 
     def _node(self, key: int, job: _Begun, codes: np.ndarray, sums: np.ndarray) -> None:
         if len(self.nodes) > self._limit:
