@@ -93,6 +93,9 @@ def compare(found: Sample) -> tuple[list[str], harness.Compiled | None]:
     except jaxgcd.GrammarError as error:
         empty = type(error) is jaxgcd.GrammarError and "is in the language" in str(error)
         return [] if empty and not language.completes(b"", FEW) else [f"refused: {error}"], None
+    except Exception as error:
+        error.add_note(f"{found.seed}, {found.lexer}\n{found.grammar}")
+        raise
     walks = token_walks(language, SEGMENTERS[found.alphabet], rng)
     trail = harness.trails(compiled, walks)
     judge = Judge(language, WORDS[found.alphabet], compiled.exact)
