@@ -282,6 +282,14 @@ ORDER = [
 
 FALLBACK = [
     case(
+        "an ignored lexeme behind which a scanner reads nothing",
+        'start: (x T3)+ y?\nx: x T2 T1 | \ny.2: T0 T0 T0 | "a"\nT0: /(?:[^\\n][^b]|[\\na]b)(?!a)/s\n'
+        'T1: "aa" | "a"\nT2.-1: /[a-z]+/\nT3: T2? "b"\n%ignore /[\\n]+/',
+        ("\n\nab", "\n\n\nba", "\n\naab"),
+        ("", "\n", "ba\na"),
+        contextual=("a\n\nab", "\na\nab", "a\nab\n"),
+    ),
+    case(
         "a longer terminal that is open at the end of the text",
         'start: (A | LONG)+\nA: "a"\nLONG: "aab"',
         ("a", "aa", "aab", "aaab", "aaba"),

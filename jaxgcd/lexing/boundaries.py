@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxgcd.lexing.graph import INITIAL, LexerGraph
-from jaxgcd.lexing.scanner import IGNORED
+from jaxgcd.lexing.scanner import DEAD, IGNORED
 
 NOWHERE = -1
 """In a gate class: that scanner cannot be next."""
@@ -64,10 +64,11 @@ def boundary_classes(graph: LexerGraph) -> Boundaries:
 
 def _past_ignored(graph: LexerGraph, states: tuple[int, ...]) -> dict[int, set[int]]:
     """Each boundary with those that ignored lexemes can lead to from it."""
-    skips = {
-        q: {q} | {int(graph.gates[gate, graph.scanner[q]]) for t, gate in graph.exits[q] if t == IGNORED}
+    behind = {
+        q: {int(graph.gates[gate, graph.scanner[q]]) for t, gate in graph.exits[q] if t == IGNORED}
         for q in states
     }
+    skips = {q: {q} | behind[q] - {DEAD} for q in states}
     changed = True
     while changed:
         changed = False
