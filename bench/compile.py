@@ -1,15 +1,17 @@
-"""How long does `compile_grammar` take, compared with building the same grammar in Lark, and how large are
-the tables?
+"""How long does `compile_grammar` take, compared with building the same grammar in Lark, how much memory, and
+how large are the tables?
 
-    JAXGCD_DATA=<folder> python bench/compile.py
+    JAXGCD_DATA=<folder> python bench/compile.py [--grammars json java] [--vocabularies llama3] [--lexers basic]
 
-For each grammar and lexer mode with the 32,000-token vocabulary: seconds of Lark alone (best of 3), seconds
-of `compile_grammar` on a vocabulary whose suffixes are known (best of 3), their ratio, and bytes of the
-tables.
+For each grammar, vocabulary and lexer mode, in a process of its own: seconds of Lark alone, of each stage of
+`compile_grammar` on a vocabulary that is built, of all together, their ratio; processor seconds; bytes of the
+tables, distinct rows; the process's peak memory.
 """
 
+import argparse
+import multiprocessing
+import resource
 import time
-from collections.abc import Callable
 from typing import Any
 
 import common
@@ -17,32 +19,56 @@ import lark
 
 import jaxgcd
 
+GRAMMARS = ("json", "sql", "go", "java", "python")
 
-def best(function: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
-    """The shortest time of a call, and its result."""
-    times, result = [], None
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - begin)
-    return min(times), result
+
+def measure(job: tuple[str, str, str]) -> dict[str, Any]:
+    """Compiles once, after a small grammar that warms the library up."""
+    name, vocabulary_name, lexer = job
+    text = common.grammars(name)[name]
+    vocabulary = common.VOCABULARIES[vocabulary_name]()
+    jaxgcd.compile_grammar('start: "a"', vocabulary)
+    begin = time.perf_counter()
+    lark.Lark(text, parser="lalr", lexer=lexer)
+    alone = time.perf_counter() - begin
+    begin, processor = time.perf_counter(), time.process_time()
+    tables = jaxgcd.compile_grammar(text, vocabulary, lexer=lexer)
+    ours, processor = time.perf_counter() - begin, time.process_time() - processor
+    report = tables.report
+    assert report is not None
+    return {
+        "grammar": name,
+        "tokens": vocabulary.size,
+        "lexer": lexer,
+        "Lark s": alone,
+        "jaxgcd s": ours,
+        "ratio": ours / alone,
+        "processor s": processor,
+        **{f"{stage} s": seconds for stage, seconds in report.seconds.items()},
+        "bytes": tables.nbytes,
+        "rows": report.counts["distinct rows"],
+        "peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "exact": report.exact,
+    }
 
 
 def main() -> None:
     """Measures and writes `bench/compile.json`."""
-    vocabulary = common.mistral()
-    suffixes = len(vocabulary.strings)
-    rows = []
-    for name, text in common.grammars().items():
-        for lexer in ("basic", "contextual"):
-            alone, _ = best(lambda: lark.Lark(text, parser="lalr", lexer=lexer))  # noqa: B023
-            ours, tables = best(lambda: jaxgcd.compile_grammar(text, vocabulary, lexer=lexer))  # noqa: B023
-            stages = {f"{stage} s": seconds for stage, seconds in tables.report.seconds.items()}
-            rows.append(
-                {"grammar": name, "lexer": lexer, "Lark s": alone, "jaxgcd s": ours, "ratio": ours / alone}
-                | {"bytes": tables.nbytes, "exact": tables.report.exact, **stages}
-            )
-    print(f"{vocabulary.size} tokens, {suffixes} suffixes")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--grammars", nargs="+", default=GRAMMARS)
+    parser.add_argument(
+        "--vocabularies", nargs="+", default=list(common.VOCABULARIES), choices=common.VOCABULARIES
+    )
+    parser.add_argument(
+        "--lexers", nargs="+", default=["contextual", "basic"], choices=["contextual", "basic"]
+    )
+    chosen = parser.parse_args()
+    common.grammars(*chosen.grammars)  # complains early
+    jobs = [(g, v, mode) for g in chosen.grammars for v in chosen.vocabularies for mode in chosen.lexers]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        rows = list(pool.imap(measure, jobs, chunksize=1))
     common.write("compile", rows)
 
 

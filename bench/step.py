@@ -55,9 +55,7 @@ def main() -> None:
     """Measures and writes `bench/step.json`."""
     vocabulary = common.mistral()
     rows = []
-    for name, text in common.grammars().items():
-        if name not in TEXTS:
-            continue
+    for name, text in common.grammars(*TEXTS).items():
         tokens = segmented(vocabulary, TEXTS[name].encode())
         for lexer in ("basic", "contextual"):
             tables = jaxgcd.compile_grammar(text, vocabulary, lexer=lexer)
