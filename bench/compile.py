@@ -1,7 +1,7 @@
 """How long does `compile_grammar` take, compared with building the same grammar in Lark, how much memory, and
 how large are the tables?
 
-    JAXGCD_DATA=<folder> python bench/compile.py [--grammars json java] [--vocabularies llama3] [--lexers basic]
+    JAXGCD_DATA=<folder> python bench/compile.py [--grammars json java] [--vocabularies llama3] [--lexers ...]
 
 For each grammar, vocabulary and lexer mode, in a process of its own: seconds of Lark alone, of each stage of
 `compile_grammar` on a vocabulary that is built, of all together, their ratio; processor seconds; bytes of the
