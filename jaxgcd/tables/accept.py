@@ -22,7 +22,7 @@ import numpy as np
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, DEAD, MIXED, Item, Viability
-from jaxgcd.tables.spanner import OPEN, SuffixClasses
+from jaxgcd.tables.suffixes import OPEN, SuffixClasses
 
 REJECTED, ACCEPTED = 0, 1
 """Codes; larger ones are of outcomes that wait."""

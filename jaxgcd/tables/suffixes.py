@@ -1,0 +1,188 @@
+"""Suffix classes: what the rest of a token may turn into, as far as a parser can see.
+
+A class is a small tree of terminals, interned, so that equal ones are the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgcd.lexing.boundaries import Boundaries
+from jaxgcd.lexing.graph import LexerGraph
+from jaxgcd.lexing.scanner import DEAD, IGNORED
+
+OPEN = 0
+"""In place of a terminal in a class's parts: the text may end here."""
+
+NOTHING = 0
+"""The class of what no text can be made of."""
+
+Fan = tuple[tuple[int, ...], int | tuple[int, ...]]
+"""What comes after a terminal: some scanners, and for each the suffix class if it reads on, or the one class
+of all.
+"""
+
+
+class SuffixClass(NamedTuple):
+    """What a piece of text may turn into, as far as a parser can see.
+
+    `follow`: pairs `(terminal, fan of what comes after it)`, one for each first terminal, and for `IGNORED`.
+    `open`: the boundary classes at which the text may end having emitted nothing more.
+    """
+
+    follow: tuple[tuple[int, int], ...]
+    open: frozenset[int]
+
+
+class SuffixClasses:
+    """Interned suffix classes and fans, closed under union and under "terminal, then class"."""
+
+    def __init__(self, may_follow: Mapping[int, Mapping[int, frozenset[int]]]):
+        """`may_follow[t][s]`: the terminals that a parser state with scanner `s` takes right after `t`, or
+        after an ignored lexeme for `t = IGNORED`.
+        """
+        self._may_follow = may_follow
+        self.members: list[SuffixClass] = []
+        self.fans: list[Fan] = []
+        self._number: dict[SuffixClass, int] = {}
+        self._fan_number: dict[Fan, int] = {}
+        self._unions: dict[tuple[int, int], int] = {}
+        self._after: dict[tuple[int, int, int], int] = {}
+        self._taking: dict[tuple[int, frozenset[int], int], tuple[int, ...]] = {}
+        self.fan({})
+        self.intern({}, frozenset())
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def intern(self, follow: Mapping[int, int], open_: frozenset[int]) -> int:
+        """The number of a class; terminals followed by nothing are left out."""
+        found = SuffixClass(tuple(sorted((t, fan) for t, fan in follow.items() if fan != NOTHING)), open_)
+        number = self._number.setdefault(found, len(self.members))
+        if number == len(self.members):
+            self.members.append(found)
+        return number
+
+    def fan(self, classes: Mapping[int, int]) -> int:
+        """The number of a fan, from the class for each scanner; scanners with nothing are left out."""
+        scanners = tuple(sorted(s for s, c in classes.items() if c != NOTHING))
+        found = tuple(classes[s] for s in scanners)
+        return self._interned_fan((scanners, found[0] if len(set(found)) == 1 else found))
+
+    def _interned_fan(self, found: Fan) -> int:
+        number = self._fan_number.setdefault(found, len(self.fans))
+        if number == len(self.fans):
+            self.fans.append(found)
+        return number
+
+    def fan_classes(self, fan: int) -> dict[int, int]:
+        """The class of a fan for each scanner that has one."""
+        scanners, classes = self.fans[fan]
+        return (
+            dict.fromkeys(scanners, classes)
+            if isinstance(classes, int)
+            else dict(zip(scanners, classes, strict=True))
+        )
+
+    def of_fan(self, fan: int, scanner: int) -> int:
+        """The class that a fan has for one scanner."""
+        return self.fan_classes(fan).get(scanner, NOTHING)
+
+    def fan_table(self, scanners: int) -> np.ndarray:
+        """The class of each fan for each scanner, `int32[fans, scanners]`."""
+        table = np.full((len(self.fans), scanners), NOTHING, np.int32)
+        for row, (some, classes) in zip(table, self.fans, strict=True):
+            row[list(some)] = classes
+        return table
+
+    def parts(self) -> Parts:
+        """All classes so far in parts."""
+        return Parts(self.members)
+
+    def union(self, first: int, second: int) -> int:
+        """The class of either."""
+        if NOTHING in (first, second) or first == second:
+            return first or second
+        key = (min(first, second), max(first, second))
+        if key not in self._unions:
+            one, other = self.members[first], self.members[second]
+            follow = dict(one.follow)
+            for terminal, fan in other.follow:
+                follow[terminal] = self._fan_union(follow.get(terminal, NOTHING), fan)
+            self._unions[key] = self.intern(follow, one.open | other.open)
+        return self._unions[key]
+
+    def _fan_union(self, first: int, second: int) -> int:
+        if NOTHING in (first, second):
+            return first or second
+        classes = self.fan_classes(first)
+        for scanner, suffix_class in self.fan_classes(second).items():
+            classes[scanner] = self.union(classes.get(scanner, NOTHING), suffix_class)
+        return self.fan(classes)
+
+    def after(self, terminal: int, scanners: frozenset[int], rest: int) -> int:
+        """The class "`terminal`, then `rest` by these scanners", without what can never follow there."""
+        if rest == NOTHING:
+            return NOTHING
+        follow, open_ = self.members[rest]
+        if len(follow) == 1 and not open_ and follow[0][0] != IGNORED:  # kept as it is or not at all
+            takers = self._takers(terminal, scanners, follow[0][0])
+            fan = self._interned_fan((takers, rest)) if takers else NOTHING
+        else:
+            fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
+        return self.intern({terminal: fan}, frozenset())
+
+    def _takers(self, terminal: int, scanners: frozenset[int], following: int) -> tuple[int, ...]:
+        """The scanners among some with which a parser state may take `following` right after `terminal`."""
+        key = (terminal, scanners, following)
+        if key not in self._taking:
+            takes = self._may_follow[terminal]
+            self._taking[key] = tuple(s for s in sorted(scanners) if following in takes.get(s, ()))
+        return self._taking[key]
+
+    def under(self, suffix_class: int, scanner: int) -> int:
+        """A class with what comes after an ignored lexeme in its place, which depends on the scanner."""
+        follow, open_ = self.members[suffix_class]
+        if not follow or follow[0][0] != IGNORED:
+            return suffix_class
+        return self.union(self.intern(dict(follow[1:]), open_), self.of_fan(follow[0][1], scanner))
+
+    def _kept(self, terminal: int, scanner: int, rest: int) -> int:
+        key = (terminal, scanner, rest)
+        if key not in self._after:
+            follow, open_ = self.members[self.under(rest, scanner)]
+            takes = self._may_follow[terminal].get(scanner, frozenset())
+            self._after[key] = self.intern({t: fan for t, fan in follow if t in takes}, open_)
+        return self._after[key]
+
+    def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, boundaries: Boundaries) -> int:
+        """The class of a text that ends inside a lexeme with these exits."""
+        found = NOTHING
+        for terminal, gate in sorted(exits):
+            fan: dict[int, int] = {}
+            for scanner, boundary in enumerate(graph.gates[gate].tolist()):
+                if boundary != DEAD:
+                    fan[scanner] = self.intern({}, frozenset({boundaries.of[boundary]}))
+            found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
+        return found
+
+
+class Parts:
+    """Suffix classes as lists of parts: `(terminal, fan)`, or `(OPEN, boundary)`."""
+
+    def __init__(self, members: Sequence[SuffixClass]):
+        parts = [(*follow, *((OPEN, boundary) for boundary in sorted(open_))) for follow, open_ in members]
+        self._length = np.array([len(found) for found in parts], np.int64)
+        self._start = np.cumsum(self._length) - self._length
+        pairs = np.array([pair for found in parts for pair in found], np.int64).reshape(-1, 2)
+        self._terminal, self._rest = np.ascontiguousarray(pairs.T)
+
+    def of(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each part of some classes: the class's index, the terminal, the rest."""
+        length = self._length[classes]
+        owner = np.repeat(np.arange(len(classes)), length)
+        index = np.arange(len(owner)) + np.repeat(self._start[classes] - np.cumsum(length) + length, length)
+        return owner, self._terminal[index], self._rest[index]
