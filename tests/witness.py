@@ -207,6 +207,7 @@ class Finder:
         self._plans: dict[Stack, list[list[str]]] = {}
         self._tails: dict[tuple[BasicLexer, str], list[tuple[str, str]]] = {}
         self._examples: dict[BasicLexer, dict[str, str]] = {}
+        self._begun: dict[str, list[Pattern]] = {}
 
     # ------------------------------------------------------------------ Lark's lexer and parser, step by step
 
@@ -411,10 +412,16 @@ class Finder:
             stack = after
         return True
 
+    def _beginning(self, char: str) -> list[Pattern]:
+        """The patterns of which some text begins with this character."""
+        if char not in self._begun:
+            self._begun[char] = [p for p in self.patterns.values() if p.step(p.start, char)]
+        return self._begun[char]
+
     def _finish_lexeme(self, lexer: BasicLexer, tail: str) -> list[tuple[str, str]]:
         """Ways to complete an unfinished lexeme: what to add, and the type of its token ("" if ignored)."""
         if (key := (lexer, tail)) not in self._tails:
-            added = [end for p in self.patterns.values() for end in p.endings(p.read(tail), 6)]
+            added = [end for p in self._beginning(tail[0]) for end in p.endings(p.read(tail), 6)]
             read = {end: self.lexeme(lexer, tail + end) for end in dict.fromkeys(added)}
             self._tails[key] = [(end, got[1]) for end, got in read.items() if got and got[0] == tail + end]
         return self._tails[key]
@@ -447,7 +454,11 @@ class Finder:
             return None
         text, unfinished = parts
         for first in _characters(unfinished) if unfinished else [""]:
-            for guess in dict.fromkeys(self.guesses(text + first)):
+            seen = set()
+            for guess in self.guesses(text + first):
+                if guess in seen:
+                    continue
+                seen.add(guess)
                 if self.accepts(text + first + guess):
                     return first + guess
                 if (tries := tries - 1) <= 0:
