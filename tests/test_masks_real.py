@@ -39,6 +39,7 @@ EXACT = {
     "calc-data": {"basic": True, "contextual": True},
     "invariants-data": {"basic": True, "contextual": True},
     "prover9-data": {"basic": True, "contextual": True},
+    "sql-data": {"basic": True, "contextual": True},
     "java-data": {"basic": True, "contextual": True},
     "python-data": {"basic": True, "contextual": True},
     "go-data": {"basic": True, "contextual": True},
