@@ -12,7 +12,7 @@ import heapq
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from re import _constants as sre  # pyright: ignore[reportAttributeAccessIssue]
 from re import _parser as sre_parser  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -447,13 +447,21 @@ class Finder:
                     for separator in self.separators:
                         yield added + self._write(after, plan, separator)
 
+    @cached_property
+    def _named(self) -> list[str]:
+        """Characters beyond ASCII that the grammar's patterns name."""
+        moves = [move for pattern in self.patterns.values() for state in pattern.moves for move in state]
+        chars = {char for letters, _ in moves for char in letters.samples if not char.isascii()}
+        return sorted(chars - set(SAMPLES))
+
     def find(self, prefix: bytes, tries: int = 300) -> str | None:
         """A continuation such that Lark parses the whole; None if `tries` texts did not give one."""
         parts = split_utf8(prefix)
         if parts is None:
             return None
         text, unfinished = parts
-        for first in _characters(unfinished) if unfinished else [""]:
+        named = [char for char in self._named if char.encode().startswith(unfinished)]
+        for first in dict.fromkeys([*named, *_characters(unfinished)]) if unfinished else [""]:
             seen = set()
             for guess in self.guesses(text + first):
                 if guess in seen:
@@ -480,4 +488,20 @@ def _characters(unfinished: bytes) -> list[str]:
     fills = [0xA9, 0x80, 0xBF, 0x90, 0x8F, 0x9F, 0xA0, 0xB0] if missing > 1 else range(0x80, 0xC0)
     parts = [split_utf8(unfinished + bytes([fill]) * missing) for fill in fills]
     folding = [char for char in FOLD_TO_ASCII if char.encode().startswith(unfinished)]
-    return [*folding, *(part[0] for part in parts if part is not None and not part[1])]
+    plain = [part[0] for part in parts if part is not None and not part[1]]
+    return [*folding, *_one_of_each_kind(unfinished), *plain]
+
+
+@cache
+def _one_of_each_kind(unfinished: bytes) -> list[str]:
+    """A digit, another word character and a blank that begin with these bytes, where there are such."""
+    length = 2 + (unfinished[0] >= 0xE0) + (unfinished[0] >= 0xF0)
+    low = unfinished[0] & (0xFF >> (length + 1))
+    for byte in unfinished[1:]:
+        low = low << 6 | byte & 0x3F
+    missing = 6 * (length - len(unfinished))
+    codes = range(max(low << missing, (0x80, 0x800, 0x10000)[length - 2]), min((low + 1) << missing, 0x110000))
+    chars = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
+    kinds = (r"\d", r"[^\W\d]", r"\s")
+    found = [next((char for char in chars if re.match(kind, char)), "") for kind in kinds]
+    return [char for char in found if char]
