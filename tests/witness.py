@@ -500,7 +500,8 @@ def _one_of_each_kind(unfinished: bytes) -> list[str]:
     for byte in unfinished[1:]:
         low = low << 6 | byte & 0x3F
     missing = 6 * (length - len(unfinished))
-    codes = range(max(low << missing, (0x80, 0x800, 0x10000)[length - 2]), min((low + 1) << missing, 0x110000))
+    first = max(low << missing, (0x80, 0x800, 0x10000)[length - 2])
+    codes = range(first, min((low + 1) << missing, 0x110000))
     chars = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
     kinds = (r"\d", r"[^\W\d]", r"\s")
     found = [next((char for char in chars if re.match(kind, char)), "") for kind in kinds]
