@@ -12,7 +12,7 @@ import heapq
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from re import _constants as sre  # pyright: ignore[reportAttributeAccessIssue]
 from re import _parser as sre_parser  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -207,6 +207,7 @@ class Finder:
         self._plans: dict[Stack, list[list[str]]] = {}
         self._tails: dict[tuple[BasicLexer, str], list[tuple[str, str]]] = {}
         self._examples: dict[BasicLexer, dict[str, str]] = {}
+        self._begun: dict[str, list[Pattern]] = {}
 
     # ------------------------------------------------------------------ Lark's lexer and parser, step by step
 
@@ -411,10 +412,16 @@ class Finder:
             stack = after
         return True
 
+    def _beginning(self, char: str) -> list[Pattern]:
+        """The patterns of which some text begins with this character."""
+        if char not in self._begun:
+            self._begun[char] = [p for p in self.patterns.values() if p.step(p.start, char)]
+        return self._begun[char]
+
     def _finish_lexeme(self, lexer: BasicLexer, tail: str) -> list[tuple[str, str]]:
         """Ways to complete an unfinished lexeme: what to add, and the type of its token ("" if ignored)."""
         if (key := (lexer, tail)) not in self._tails:
-            added = [end for p in self.patterns.values() for end in p.endings(p.read(tail), 6)]
+            added = [end for p in self._beginning(tail[0]) for end in p.endings(p.read(tail), 6)]
             read = {end: self.lexeme(lexer, tail + end) for end in dict.fromkeys(added)}
             self._tails[key] = [(end, got[1]) for end, got in read.items() if got and got[0] == tail + end]
         return self._tails[key]
@@ -440,14 +447,26 @@ class Finder:
                     for separator in self.separators:
                         yield added + self._write(after, plan, separator)
 
+    @cached_property
+    def _named(self) -> list[str]:
+        """Characters beyond ASCII that the grammar's patterns name."""
+        moves = [move for pattern in self.patterns.values() for state in pattern.moves for move in state]
+        chars = {char for letters, _ in moves for char in letters.samples if not char.isascii()}
+        return sorted(chars - set(SAMPLES))
+
     def find(self, prefix: bytes, tries: int = 300) -> str | None:
         """A continuation such that Lark parses the whole; None if `tries` texts did not give one."""
         parts = split_utf8(prefix)
         if parts is None:
             return None
         text, unfinished = parts
-        for first in _characters(unfinished) if unfinished else [""]:
-            for guess in dict.fromkeys(self.guesses(text + first)):
+        named = [char for char in self._named if char.encode().startswith(unfinished)]
+        for first in dict.fromkeys([*named, *_characters(unfinished)]) if unfinished else [""]:
+            seen = set()
+            for guess in self.guesses(text + first):
+                if guess in seen:
+                    continue
+                seen.add(guess)
                 if self.accepts(text + first + guess):
                     return first + guess
                 if (tries := tries - 1) <= 0:
@@ -469,4 +488,21 @@ def _characters(unfinished: bytes) -> list[str]:
     fills = [0xA9, 0x80, 0xBF, 0x90, 0x8F, 0x9F, 0xA0, 0xB0] if missing > 1 else range(0x80, 0xC0)
     parts = [split_utf8(unfinished + bytes([fill]) * missing) for fill in fills]
     folding = [char for char in FOLD_TO_ASCII if char.encode().startswith(unfinished)]
-    return [*folding, *(part[0] for part in parts if part is not None and not part[1])]
+    plain = [part[0] for part in parts if part is not None and not part[1]]
+    return [*folding, *_one_of_each_kind(unfinished), *plain]
+
+
+@cache
+def _one_of_each_kind(unfinished: bytes) -> list[str]:
+    """A digit, another word character and a blank that begin with these bytes, where there are such."""
+    length = 2 + (unfinished[0] >= 0xE0) + (unfinished[0] >= 0xF0)
+    low = unfinished[0] & (0xFF >> (length + 1))
+    for byte in unfinished[1:]:
+        low = low << 6 | byte & 0x3F
+    missing = 6 * (length - len(unfinished))
+    first = max(low << missing, (0x80, 0x800, 0x10000)[length - 2])
+    codes = range(first, min((low + 1) << missing, 0x110000))
+    chars = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
+    kinds = (r"\d", r"[^\W\d]", r"\s")
+    found = [next((char for char in chars if re.match(kind, char)), "") for kind in kinds]
+    return [char for char in found if char]
