@@ -137,7 +137,9 @@ def trails(compiled: Compiled, sequences: Sequence[Sequence[int]]) -> Trail:
         eos = np.asarray(compiled.vocabulary.eos, np.int32)
         outputs = _follow(compiled.tables, jnp.asarray(padded), jnp.asarray(eos))
         parts.append([np.asarray(output)[: len(batch)] for output in outputs])
-    drawn, ends, words = (np.concatenate(part) for part in zip(*parts, strict=True))
+    drawn, ends, words, readings = (np.concatenate(part) for part in zip(*parts, strict=True))
+    bound = compiled.tables.report.counts["runs"]  # a bucket has room for more, which would hide a wrong one
+    assert readings.max(initial=0) <= bound, f"{readings.max()} readings of a text, and not at most {bound}"
     return Trail(drawn, ends, unpack(words, compiled.vocabulary.size))
 
 
@@ -163,20 +165,25 @@ def unpack(words: np.ndarray, size: int) -> np.ndarray:
 
 
 @jax.jit
-def _follow(tables: Any, tokens: jax.Array, eos: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Advance over int32[rows, length] (-1: no more tokens), looking at the mask before every token."""
+def _follow(tables: Any, tokens: jax.Array, eos: jax.Array) -> tuple[jax.Array, ...]:
+    """Advance over int32[rows, length] (-1: no more tokens), looking at the mask before every token.
+
+    Returns what a `Trail` has, the masks packed, and the most readings of each row.
+    """
     TRACES[_trace_key(tokens.shape, tables)] += 1
     start = jaxgcd.init(tables, batch_shape=(tokens.shape[0],))
 
-    def step(state: Any, token: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+    def step(state: Any, token: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array, jax.Array]]:
         words, going = jaxgcd.allowed(tables, state), token >= 0
         moved = jaxgcd.advance(tables, state, jnp.maximum(token, 0))
         kept = jax.tree.map(lambda new, old: jnp.where(_like(going, new), new, old), moved, state)
-        return kept, (_bit(words, jnp.maximum(token, 0)) | ~going, _ends(words, eos))
+        readings = (kept.lexer > 0).sum(axis=-1)
+        return kept, (_bit(words, jnp.maximum(token, 0)) | ~going, _ends(words, eos), readings)
 
-    state, (drawn, ends) = jax.lax.scan(step, start, tokens.T)
+    state, (drawn, ends, readings) = jax.lax.scan(step, start, tokens.T)
     words = jaxgcd.allowed(tables, state)
-    return drawn.T, jnp.concatenate([ends.T, _ends(words, eos)[:, None]], axis=1), words
+    ends = jnp.concatenate([ends.T, _ends(words, eos)[:, None]], axis=1)
+    return drawn.T, ends, words, readings.max(axis=0)
 
 
 def _bit(words: jax.Array, token: jax.Array) -> jax.Array:

@@ -122,13 +122,12 @@ class _Search:
 
     def _branch(self, terminal: int, gate: list[int], after: Sequence[frozenset[Context]]) -> Branch:
         """What a reading becomes that ends its lexeme as `terminal`."""
-        if terminal == IGNORED:
-            return Branch(self._every, ((gate[0], self._every),), True)
+        ignored = terminal == IGNORED
         begins: dict[int, int] = {}
-        for context in after[terminal]:
+        for context in self._number if ignored else after[terminal]:
             state = gate[context.scanner]
             begins[state] = begins.get(state, 0) | 1 << self._number[context]
-        return Branch(self._takers.get(terminal, 0), tuple(sorted(begins.items())), False)
+        return Branch(self._takers.get(terminal, 0), tuple(sorted(begins.items())), ignored)
 
     def _follow(self) -> dict[int, int]:
         """The lexer states that a reading can come to, and the contexts that it may be in there."""
@@ -139,7 +138,7 @@ class _Search:
                 mask = masks[state] & takers
                 for begin, contexts in begins if mask else ():
                     for new in self._successors[begin]:
-                        found = (mask if keeps else contexts) & self._alive[new]
+                        found = (mask & contexts if keeps else contexts) & self._alive[new]
                         if new != DEAD and found & ~masks.get(new, 0):
                             masks[new] = masks.get(new, 0) | found
                             todo.append(new)
