@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxgcd._hashing import random_integers
 from jaxgcd.lexing.formula import Automaton
 
 
@@ -65,10 +66,9 @@ def refine(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
 
 def _signatures(block: np.ndarray, trans: np.ndarray, states: slice | np.ndarray = slice(None)) -> np.ndarray:
     """The block of each state and those that it leads to, as one random integer for each such row."""
-    mixed = splitmix(int(block.max()) + 1)
-    weights = splitmix(trans.shape[1] + 1) | np.uint64(1)
-    row = (mixed[block[trans[states]]] * weights[1:]).sum(axis=1, dtype=np.uint64)
-    return row + mixed[block[states]] * weights[0]
+    own, weights = random_integers(int(block.max()) + 1), random_integers(trans.shape[1] + 1, stream=1)
+    row = (own[block[trans[states]]] * weights[1:]).sum(axis=1, dtype=np.uint64)
+    return row + own[block[states]] * weights[0]
 
 
 def _refine_chains(block: np.ndarray, trans: np.ndarray) -> np.ndarray:
@@ -149,15 +149,6 @@ def closure(bits: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndar
         if (new == packed).all():
             return np.unpackbits(packed, axis=1, count=bits.shape[1]).astype(bool)
         packed = new
-
-
-def splitmix(count: int) -> np.ndarray:
-    """`count` fixed random 64-bit integers (the output function of SplitMix64, Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
 
 
 def _distance(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:

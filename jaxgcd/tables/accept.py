@@ -69,8 +69,8 @@ class Acceptance:
         self._scanner_of = np.array(scanner_of)
         self._fans = classes.fan_table(max(scanner_of) + 1)
         self._flat = classes.parts()
-        # With several readings of one text, the text may be viable through another one. Shifts into states
-        # that are dead on every stack are not in the device's tables, so only a mixed verdict leaves a doubt.
+        # With several readings of one text, the text may be viable through another one. A reading that
+        # shifts into a state that is dead on every stack is dropped, so only a mixed verdict leaves a doubt.
         trusted = runs == 1 or viability.all_viable
         viable = np.array([viability.viable(state) for state in range(machine.table.n_states)])
         self._dead, self._sure = viable == DEAD, (viable == ALIVE) & trusted

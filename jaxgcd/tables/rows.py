@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxgcd.lexing.minimise import splitmix
+from jaxgcd._hashing import random_integers
 from jaxgcd.tables.slots import Group
 from jaxgcd.tables.walk import Recipe
 
@@ -83,7 +83,7 @@ class _Pages:
         tokens = np.flatnonzero(classes)
         member, page = np.searchsorted(members, classes[tokens]), tokens // width
         sums = np.zeros((len(members), -(-len(classes) // width)), np.uint64)
-        np.add.at(sums, (member, page), splitmix(width)[tokens % width])
+        np.add.at(sums, (member, page), random_integers(width)[tokens % width])
         keys = chosen.astype(np.uint64) @ sums
         first = np.searchsorted(page, np.arange(sums.shape[1] + 1))
         found = np.zeros(keys.shape, np.int32)

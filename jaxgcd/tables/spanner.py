@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._hashing import random_integers
 from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import LexerGraph
-from jaxgcd.lexing.minimise import splitmix
 from jaxgcd.lexing.scanner import DEAD
-from jaxgcd.tables.suffixes import NOTHING, SuffixClasses
+from jaxgcd.tables.suffixes import NOTHING, Lists, SuffixClasses
 from jaxgcd.vocabulary import Vocabulary
 
 NO_LABEL = 0
@@ -33,7 +33,7 @@ class Block(NamedTuple):
     each.
     """
 
-    part: np.ndarray  # int32[tokens]
+    part: np.ndarray  # uint16[tokens], or int32
     sums: np.ndarray  # uint64[parts], the sum of the tokens' random integers
     classes: np.ndarray  # int32[parts]
 
@@ -118,6 +118,10 @@ class _Builder:
         self._labels: list[tuple[int, frozenset[int]]] = [(NO_LABEL, frozenset())]
         self._variant, self._readings = self._read_all()
         self._base, self._alternatives = self._flat_readings()
+        self._symbols_into: dict[int, list[int]] = {}  # the symbols that lead to a state
+        for symbol, readings in enumerate(self._readings):
+            for target in {target for reading in readings for _, target in reading}:
+                self._symbols_into.setdefault(target, []).append(symbol)
         self._emitted: dict[tuple[int, int], int] = {}
         self._keys: list[np.ndarray] = []  # for each string length the sorted pairs
         self._behind: list[_Behind] = []  # and what is behind their first symbols
@@ -127,7 +131,7 @@ class _Builder:
         tokens = self._tokens_by_symbol()
         self._collect(tokens)
         self._evaluate()
-        random = splitmix(len(self._strings.token_string))
+        random = random_integers(len(self._strings.token_string))
         return Spanner(self.classes, tokens, self._variant, self._blocks(tokens, random))
 
     def _tokens_by_symbol(self) -> list[np.ndarray]:
@@ -158,21 +162,15 @@ class _Builder:
         """All readings in a row, those of symbol `s` from `base[s]` on, as lists of alternatives."""
         base = np.cumsum([0, *(len(found) for found in self._readings)])
         readings = [reading for found in self._readings for reading in found]
-        count = np.array([len(reading) for reading in readings], np.int64)
-        pairs = np.array([pair for reading in readings for pair in reading], np.int64).reshape(-1, 2)
-        return base[:-1], _Lists(np.cumsum(count) - count, count, pairs[:, 0], pairs[:, 1])
+        return base[:-1], Lists(readings)
 
     def _collect(self, tokens: list[np.ndarray]) -> None:
         """Finds all pairs that matter, from long strings to short ones."""
         rests = [np.unique(self._strings.rest[self._strings.token_string[ids]]) for ids in tokens]
-        symbols: dict[int, list[int]] = {}
-        for symbol, readings in enumerate(self._readings):
-            for target in {target for reading in readings for _, target in reading}:
-                symbols.setdefault(target, []).append(symbol)
         pairs = [np.zeros(0, np.int64)]
-        for state in sorted(symbols):
+        for state in sorted(self._symbols_into):
             begun = np.zeros(self._width, bool)
-            for symbol in symbols[state]:
+            for symbol in self._symbols_into[state]:
                 begun[rests[symbol]] = True
             pairs.append(state * self._width + np.flatnonzero(begun))
         keys = np.concatenate(pairs)
@@ -241,15 +239,11 @@ class _Builder:
     def _columns(self, tokens: list[np.ndarray]) -> list[dict[int, _Column]]:
         """For each symbol class and each state behind it the suffix classes of what the tokens go on with."""
         rests = [self._strings.rest[self._strings.token_string[ids]] for ids in tokens]
-        symbols: dict[int, list[int]] = {}
-        for symbol, readings in enumerate(self._readings):
-            for target in {target for reading in readings for _, target in reading}:
-                symbols.setdefault(target, []).append(symbol)
         columns: list[dict[int, _Column]] = [{} for _ in tokens]
         classes = np.zeros(self._width, np.int32)
         for state, strings, values in self._by_state():
             classes[strings] = values
-            for symbol in symbols.get(state, ()):
+            for symbol in self._symbols_into.get(state, ()):
                 found = classes[rests[symbol]]
                 kept = np.flatnonzero(found)
                 columns[symbol][state] = _Column(kept.astype(np.int32), found[kept])
@@ -309,22 +303,6 @@ class _Behind(NamedTuple):
     owner: np.ndarray  # the index of the pair
     label: np.ndarray
     child: np.ndarray  # the index of the pair behind, among those whose strings are one shorter
-
-
-class _Lists(NamedTuple):
-    """Lists of `(label, target)` pairs, one after another."""
-
-    start: np.ndarray
-    count: np.ndarray
-    label: np.ndarray
-    target: np.ndarray
-
-    def of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The pairs of some lists, and which of `numbers` each belongs to."""
-        count = self.count[numbers]
-        owner = np.repeat(np.arange(len(numbers)), count)
-        index = np.arange(len(owner)) + np.repeat(self.start[numbers] - np.cumsum(count) + count, count)
-        return owner, self.label[index], self.target[index]
 
 
 class _Column(NamedTuple):

@@ -98,9 +98,9 @@ class SuffixClasses:
             row[list(some)] = classes
         return table
 
-    def parts(self) -> Parts:
-        """All classes so far in parts."""
-        return Parts(self.members)
+    def parts(self) -> Lists:
+        """The parts of all classes so far: `(terminal, fan)`, or `(OPEN, boundary)`."""
+        return Lists([(*follow, *((OPEN, b) for b in sorted(open_))) for follow, open_ in self.members])
 
     def union(self, first: int, second: int) -> int:
         """The class of either."""
@@ -170,19 +170,18 @@ class SuffixClasses:
         return found
 
 
-class Parts:
-    """Suffix classes as lists of parts: `(terminal, fan)`, or `(OPEN, boundary)`."""
+class Lists:
+    """Lists of pairs of integers, one after another in arrays."""
 
-    def __init__(self, members: Sequence[SuffixClass]):
-        parts = [(*follow, *((OPEN, boundary) for boundary in sorted(open_))) for follow, open_ in members]
-        self._length = np.array([len(found) for found in parts], np.int64)
+    def __init__(self, lists: Sequence[Sequence[tuple[int, int]]]):
+        self._length = np.array([len(found) for found in lists], np.int64)
         self._start = np.cumsum(self._length) - self._length
-        pairs = np.array([pair for found in parts for pair in found], np.int64).reshape(-1, 2)
-        self._terminal, self._rest = np.ascontiguousarray(pairs.T)
+        pairs = np.array([pair for found in lists for pair in found], np.int64).reshape(-1, 2)
+        self._first, self._second = np.ascontiguousarray(pairs.T)
 
-    def of(self, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each part of some classes: the class's index, the terminal, the rest."""
-        length = self._length[classes]
-        owner = np.repeat(np.arange(len(classes)), length)
-        index = np.arange(len(owner)) + np.repeat(self._start[classes] - np.cumsum(length) + length, length)
-        return owner, self._terminal[index], self._rest[index]
+    def of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All pairs of some lists: the index in `numbers` of each one's list, and its two integers."""
+        length = self._length[numbers]
+        owner = np.repeat(np.arange(len(numbers)), length)
+        index = np.arange(len(owner)) + np.repeat(self._start[numbers] - np.cumsum(length) + length, length)
+        return owner, self._first[index], self._second[index]

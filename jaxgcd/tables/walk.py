@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from jaxgcd._hashing import mixed
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import ACCEPTED, Acceptance
@@ -169,8 +170,9 @@ class Walk:
         self, jobs: Sequence[_Begun], length: list[int], codes: np.ndarray, sums: np.ndarray
     ) -> list[Edge]:
         """The edges for some outcomes, so many for each job."""
-        rows = _sums(np.where(codes == ACCEPTED, sums, np.uint64(0)), length).tolist()
-        waiting = _sums(mixed(codes) * sums, length).tolist()
+        nothing = np.uint64(0)
+        rows = _sums(np.where(codes == ACCEPTED, sums, nothing), length).tolist()
+        waiting = _sums(np.where(codes > ACCEPTED, mixed(codes) * sums, nothing), length).tolist()
         edges, end = [], 0
         for job, row, node, count in zip(jobs, rows, waiting, length, strict=True):
             end += count
@@ -219,14 +221,6 @@ class Walk:
             above = self._at_depth(state, depth - 1) if depth > 1 else (state,)
             self._depths[key] = frozenset(b for s in above for b in self._below[s])
         return self._depths[key]
-
-
-def mixed(codes: np.ndarray) -> np.ndarray:
-    """A random 64-bit integer for each waiting outcome, 0 for the others (SplitMix64, Steele et al. 2014)."""
-    z = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.where(codes > ACCEPTED, z ^ (z >> np.uint64(31)), np.uint64(0))
 
 
 def _sums(values: np.ndarray, length: list[int]) -> np.ndarray:
