@@ -26,6 +26,7 @@ from pathlib import Path
 import harness
 import numpy as np
 import pytest
+from bytewise import parses
 from lark import Lark
 from lark.exceptions import LarkError
 from lark.parsers.lalr_interactive_parser import InteractiveParser
@@ -66,15 +67,6 @@ def programs(language: str) -> dict[str, str]:
 def parser(path: Path, lexer: str) -> Lark:
     """Lark itself."""
     return Lark(path.read_text(), parser="lalr", lexer=lexer)
-
-
-def accepts(lark: Lark, text: str) -> bool:
-    """Whether Lark parses the text."""
-    try:
-        lark.parse(text)
-    except LarkError:
-        return False
-    return True
 
 
 @functools.cache
@@ -159,8 +151,8 @@ def test_the_corpus_is_what_it_claims(language: str) -> None:
 def test_lark_parses_the_corpus(language: str, grammar: Path) -> None:
     """Every text in contextual mode; in basic mode those that are not in `CONTEXTUAL_ONLY`."""
     contextual, basic = parser(grammar, "contextual"), parser(grammar, "basic")
-    assert all(accepts(contextual, text) for text in programs(language).values())
-    wrong = {name for name, text in programs(language).items() if not accepts(basic, text)}
+    assert all(parses(contextual, text) for text in programs(language).values())
+    wrong = {name for name, text in programs(language).items() if not parses(basic, text)}
     assert wrong == {name for name in CONTEXTUAL_ONLY if name.startswith(f"{language}/")}
 
 
@@ -180,7 +172,7 @@ def test_nested_type_arguments(field: str, modes: str, data_dir: Path) -> None:
     """Which of them Lark parses: the texts of the corpus have only such."""
     path = data_dir / "grammars" / "java.lark"
     for lexer in ("contextual", "basic"):
-        assert accepts(parser(path, lexer), f"class A {{ {field} }}") == (lexer in modes.split())
+        assert parses(parser(path, lexer), f"class A {{ {field} }}") == (lexer in modes.split())
 
 
 @pytest.mark.parametrize("language", LANGUAGES, scope="session")
@@ -194,7 +186,7 @@ def test_prefixes_without_parsing_from_the_start(language: str, grammar: Path, p
         assert verdicts[-1] and len(verdicts) == len(text) + 1
         for kind in (verdicts, ~verdicts):
             ends = sorted(np.flatnonzero(kind), key=lambda _: rng.random())[: SAMPLE * prove_factor]
-            assert all(accepts(lark, text[:end]) == verdicts[end] for end in ends)
+            assert all(parses(lark, text[:end]) == verdicts[end] for end in ends)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ lexemes can ask about the text so far. A state between two lexemes, with a scann
 **boundary**.
 
 Where a lexeme may end, the state has a **gate** for it: the boundary behind it, for each scanner that may
-read on, since in contextual mode that depends on the parser state that the lexeme's terminal leads to.
+read on, since in contextual mode that depends on the parser state that the lexeme's terminal leads to
+(behind an ignored lexeme it is the scanner that read it, as the parser has not moved).
 So a reader of a symbol goes to `delta[q, symbol]`, and also, for each `(terminal, gate)` in `accepts[q]`,
 emits the terminal and goes to `delta[gates[gate, scanner], symbol]`; the guards make sure that at most
 one of all these readings survives a complete text.
