@@ -13,7 +13,8 @@ from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import END_OF_TEXT, LexerGraph
 from jaxgcd.parsing.machine import Machine
 from jaxgcd.parsing.viability import Viability
-from jaxgcd.tables.accept import ACCEPTED, Acceptance
+from jaxgcd.tables.accept import Acceptance
+from jaxgcd.tables.outcomes import ACCEPTED
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import Spanner
 from jaxgcd.tables.walk import Walk
@@ -74,8 +75,8 @@ class Compiled:
             "suffix classes": len(self.spanner.classes) - 1,
             "scanners": len(self.grammar.scanners),
             "runs": self.runs,
-            "walk nodes": len(self.walk.nodes) - 1,
-            "walk edges": sum(len(node.edges) for node in self.walk.nodes),
+            "walk nodes": len(self.walk.skip) - 1,
+            "walk edges": len(self.walk.edges[0]),
             "distinct rows": len(self.walk.rows) - 1,
         }
 

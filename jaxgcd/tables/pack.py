@@ -15,21 +15,27 @@ from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
-from jaxgcd.tables.walk import Edge, Entry, Walk
+from jaxgcd.tables.walk import Edges, Entry, Walk
 
 IGNORED_BIT = 0
-NO_EDGE = Edge(0, 0)
 
 
 def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables:
     """Builds the entries, finishes the stack walk and moves everything to the default device."""
     size = compiled.vocabulary.size
-    edges = _Edges()
-    arrays = {**_lexer(compiled), **_parser(compiled), **_entries(compiled, edges)}
+    entries, arrays = _entries(compiled)
     compiled.walk.finish()
-    arrays.update(_nodes(compiled.walk, compiled.machine.table.n_states, edges))
+    arrays |= {
+        **_lexer(compiled),
+        **_parser(compiled),
+        **_edges(compiled.walk, entries, compiled.machine.table.n_states),
+    }
     arrays["row_pages"], arrays["pages"] = build_rows(
-        compiled.walk.rows, compiled.slots.groups, compiled.slots.token_classes, compiled.vocabulary.words
+        compiled.walk.rows,
+        compiled.walk.portions,
+        compiled.slots.groups,
+        compiled.slots.token_classes,
+        compiled.vocabulary.words,
     )
     is_eos = np.zeros(size, bool)
     is_eos[list(compiled.vocabulary.eos)] = True
@@ -95,17 +101,7 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
     }
 
 
-class _Edges:
-    """Distinct (row, node) pairs; number 0 leads nowhere."""
-
-    def __init__(self) -> None:
-        self.number: dict[Edge, int] = {NO_EDGE: 0}
-
-    def __call__(self, edge: Edge) -> int:
-        return self.number.setdefault(edge, len(self.number))
-
-
-def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
+def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
     """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a
     group.
     """
@@ -123,8 +119,7 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
             base[slot] = 1 + len(jobs)
             fans = slot.terminal != NO_TERMINAL
             jobs += [Entry(slot.group, top, fans) for top in (targets[slot.terminal] if fans else running)]
-    found, depending = compiled.walk.entries(jobs)
-    entry, dependents = [0, *map(edges, found)], [0, *depending]
+    edges, depending = compiled.walk.entries(jobs)
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
     slot_base = np.zeros((compiled.graph.n_states, width), np.int32)
@@ -132,20 +127,26 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
         for i, slot in enumerate(found):
             slot_terminal[state, i] = slot.terminal
             slot_base[state, i] = base[slot]
-    return {
+    return edges, {
         "slot_terminal": slot_terminal,
         "slot_base": slot_base,
         "column": column,
-        "entry": np.array(entry, np.int32),
-        "dependents": np.array(dependents, np.int32),
+        "dependents": np.append(0, depending).astype(np.int32),
     }
 
 
-def _nodes(walk: Walk, n_states: int, edges: _Edges) -> dict[str, np.ndarray]:
-    skip = np.array([node.skip for node in walk.nodes], np.int32)
-    node_edge = np.zeros((len(walk.nodes), n_states), np.int32)
-    for number, node in enumerate(walk.nodes):
-        for state, edge in node.edges.items():
-            node_edge[number, state] = edges(edge)
-    pairs = np.array(list(edges.number), np.int32)
-    return {"node_skip": skip, "node_edge": node_edge, "edge_row": pairs[:, 0], "edge_node": pairs[:, 1]}
+def _edges(walk: Walk, entries: Edges, n_states: int) -> dict[str, np.ndarray]:
+    """The edges of entries and nodes, as numbers of distinct (row, node) pairs; number 0 leads nowhere."""
+    node, state, *behind = (column.values.astype(np.int64) for column in walk.edges)
+    row, target = (np.concatenate([[0], *pieces]) for pieces in zip(entries, behind, strict=True))
+    pairs, number = np.unique(row << 32 | target, return_inverse=True)
+    numbers = number.astype(np.int32)
+    node_edge = np.zeros((len(walk.skip), n_states), np.int32)
+    node_edge[node, state] = numbers[1 + len(entries.row) :]
+    return {
+        "entry": numbers[: 1 + len(entries.row)],
+        "node_skip": walk.skip.values.astype(np.int32),
+        "node_edge": node_edge,
+        "edge_row": (pairs >> 32).astype(np.int32),
+        "edge_node": (pairs & 0xFFFFFFFF).astype(np.int32),
+    }

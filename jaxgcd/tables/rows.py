@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jaxgcd._hashing import random_integers
+from jaxgcd.tables.pools import Portion
 from jaxgcd.tables.slots import Group
-from jaxgcd.tables.walk import Recipe
 
 PAGE_WORDS = 128
 
@@ -30,16 +30,21 @@ def page_words(words: int) -> int:
 
 
 def build_rows(
-    recipes: Sequence[Recipe], groups: Sequence[Group], token_classes: Callable[[int], np.ndarray], words: int
+    rows: Sequence[np.ndarray],
+    portions: Sequence[Portion],
+    groups: Sequence[Group],
+    token_classes: Callable[[int], np.ndarray],
+    words: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Builds the rows of all recipes.
+    """Builds rows.
 
     A page is first only the sum of its tokens' random integers, which follows from the sums of each suffix
     class on that page; equal sums are equal pages, and only distinct ones are built.
 
     Args:
-        recipes: row 0 is empty.
-        groups: what the recipes choose from.
+        rows: the portions of each row, which have no token in common; row 0 is empty.
+        portions: sets of tokens; number 0 is empty.
+        groups: what the portions choose from.
         token_classes: the suffix class or fan of every token in a group.
         words: words in a row.
 
@@ -47,53 +52,70 @@ def build_rows(
         `row_pages`, `int32[rows, pages in a row]`, and `pages`, `uint32[distinct pages, words in a page]`;
         page 0 is empty.
     """
-    per_page = page_words(words)
-    row_pages = np.zeros((len(recipes), -(-words // per_page)), np.int32)
-    pages = _Pages(per_page)
+    pages = _Pages(page_words(words), -(-words // page_words(words)), len(portions))
     by_group: dict[int, list[int]] = {}
-    for row, recipe in enumerate(recipes):
-        if len(recipe.members):
-            by_group.setdefault(recipe.group, []).append(row)
-    for group, rows in sorted(by_group.items()):
-        members = groups[group].members
-        chosen = np.zeros((len(rows), len(members)), bool)
-        for own, row in zip(chosen, rows, strict=True):
-            own[np.searchsorted(members, recipes[row].members)] = True
-        row_pages[rows] = pages.numbers(members, token_classes(group), chosen)
-    return row_pages, np.array(pages.found, np.uint32)
+    for number, portion in enumerate(portions):
+        by_group.setdefault(portion.group, []).append(number)
+    for group, numbers in sorted(by_group.items()):
+        own = [portions[number].which for number in numbers]
+        pages.add(groups[group].members, token_classes(group), numbers, own)
+    return pages.joined(rows)
 
 
 class _Pages:
-    """The distinct pages."""
+    """The distinct pages of portions, and the rows made of them."""
 
-    def __init__(self, words: int):
+    def __init__(self, words: int, pages: int, portions: int):
         self._words = words
+        self._keys = np.zeros((portions, pages), np.uint64)
+        self._pages = np.zeros((portions, pages), np.int32)
         self._number: dict[int, int] = {0: 0}
-        self.found: list[np.ndarray] = [np.zeros(words, np.uint32)]
+        self._found: list[np.ndarray] = [np.zeros(words, np.uint32)]
 
-    def numbers(self, members: np.ndarray, classes: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """The pages of the rows of one group, `int32[rows, pages in a row]`.
+    def add(
+        self, members: np.ndarray, classes: np.ndarray, portions: Sequence[int], own: Sequence[np.ndarray]
+    ) -> None:
+        """Adds the pages of some portions of one group.
 
         Args:
             members: the group's suffix classes or fans, in order.
             classes: those of the tokens, `NOTHING` for tokens that are not in the group.
-            chosen: `bool[rows, members]`.
+            portions: their numbers.
+            own: the indices of each one's members.
         """
         width = 32 * self._words
         tokens = np.flatnonzero(classes)
         member, page = np.searchsorted(members, classes[tokens]), tokens // width
-        sums = np.zeros((len(members), -(-len(classes) // width)), np.uint64)
+        sums = np.zeros((len(members), self._keys.shape[1]), np.uint64)
         np.add.at(sums, (member, page), random_integers(width)[tokens % width])
-        keys = chosen.astype(np.uint64) @ sums
         first = np.searchsorted(page, np.arange(sums.shape[1] + 1))
-        found = np.zeros(keys.shape, np.int32)
-        for index, row in np.ndenumerate(keys):
-            key = int(row)
-            if key not in self._number:
-                own = slice(first[index[1]], first[index[1] + 1])
-                bits = np.zeros(width, bool)
-                bits[tokens[own] - index[1] * width] = chosen[index[0], member[own]]
-                self._number[key] = len(self.found)
-                self.found.append(pack_bits(bits, self._words))
-            found[index] = self._number[key]
-        return found
+        for portion, which in zip(portions, own, strict=True):
+            self._keys[portion] = sums[which].sum(axis=0)
+            chosen = np.zeros(len(members), bool)
+            chosen[which] = True
+            for index in np.flatnonzero(self._keys[portion]).tolist():
+                key = int(self._keys[portion, index])
+                if key not in self._number:
+                    some = slice(first[index], first[index + 1])
+                    bits = np.zeros(width, bool)
+                    bits[tokens[some] - index * width] = chosen[member[some]]
+                    self._number[key] = len(self._found)
+                    self._found.append(pack_bits(bits, self._words))
+                self._pages[portion, index] = self._number[key]
+
+    def joined(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that are unions of portions; the first one, and no other, is empty."""
+        length = np.array([len(row) for row in rows])[1:]
+        start = np.cumsum(length) - length
+        portions = np.concatenate(rows)
+        keys = np.zeros((len(rows), self._keys.shape[1]), np.uint64)
+        if len(length):
+            keys[1:] = np.add.reduceat(self._keys[portions], start, axis=0)
+        distinct, where, row_pages = np.unique(keys, return_index=True, return_inverse=True)
+        found, parts = np.array(self._found), np.zeros((len(distinct), self._words), np.uint32)
+        for number, place in enumerate(where.tolist()):
+            row, page = divmod(place, keys.shape[1])
+            if row:
+                own = portions[start[row - 1] : start[row - 1] + length[row - 1]]
+                parts[number] = np.bitwise_or.reduce(found[self._pages[own, page]], axis=0)
+        return row_pages.reshape(keys.shape).astype(np.int32), parts

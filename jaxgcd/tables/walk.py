@@ -1,71 +1,40 @@
 """The stack walk: every context-dependent check as a few look-ups in one finite automaton.
 
-All classes that wait on the same stack read it downwards together. A **node** holds, for each distinct set of
-pending reductions, the tokens that wait for it; reading the next stack state that one of them needs leads to
-another node, with the tokens accepted on the way as that edge's row. That this automaton is finite is Büchi's
-theorem (1964): the stacks that an LR machine accepts form a regular language.
-
-Sets of tokens are hashes here, sums of one random integer for each token, so that equal sets are found
-without being built; what they wait for is hashed in as a factor. A `Recipe` remembers how one of the equal
-sets is made.
+All classes that wait on the same stack read it downwards together. A **node** is a pool of what they wait for
+and how many states are passed over before it looks at one; reading that state leads to another node, with the
+tokens accepted on the way as that edge's row. That this automaton is finite is Büchi's theorem (1964): the
+stacks that an LR machine accepts form a regular language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from jaxgcd._hashing import mixed
-from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
-from jaxgcd.tables.accept import ACCEPTED, Acceptance
+from jaxgcd.tables.accept import Acceptance
+from jaxgcd.tables.growing import Growing
+from jaxgcd.tables.outcomes import ACCEPTED
+from jaxgcd.tables.pools import CHUNK, NO_POOL, NOTHING, Pools, Portion
 from jaxgcd.tables.slots import Group
-
-CHUNK = 1 << 19
-"""About how many outcomes are looked at together."""
 
 Job = TypeVar("Job")
 
 NO_NODE = 0
 NO_ROW = 0
 
-
-class Recipe(NamedTuple):
-    """The tokens of `group` whose suffix class or fan is one of `members`."""
-
-    group: int
-    members: np.ndarray
+_BITS = 32
 
 
-class Edge(NamedTuple):
-    """The row of the tokens accepted on the way (or `NO_ROW`) and the node behind (or `NO_NODE`)."""
+class Edges(NamedTuple):
+    """The rows of the tokens accepted on the way (or `NO_ROW`) and the nodes behind (or `NO_NODE`)."""
 
-    row: int
-    node: int
-
-
-@dataclass
-class Node:
-    """`skip` states are passed over, the next one chooses the edge.
-
-    Attributes:
-        skip: as said.
-        codes: `int64[outcomes]`, what tokens wait for once the states are passed over (see `Acceptance`).
-        sums: `uint64[outcomes]`, the sums of those tokens' random integers.
-        group: a group that these tokens belong to.
-        which: `int32[members]`, for each member of the group the outcome that it waits for, or -1.
-        edges: by the state read.
-    """
-
-    skip: int
-    codes: np.ndarray
-    sums: np.ndarray
-    group: int
-    which: np.ndarray
-    edges: dict[int, Edge] = field(default_factory=dict)
+    row: np.ndarray
+    node: np.ndarray
 
 
 class Entry(NamedTuple):
@@ -76,14 +45,6 @@ class Entry(NamedTuple):
     fans: bool
 
 
-class _Begun(NamedTuple):
-    """Outcomes are those of a group's members, or of the `which` of a node, with `state` just revealed."""
-
-    group: int
-    which: np.ndarray | None
-    state: int
-
-
 class Walk:
     """Builds nodes and rows on demand.
 
@@ -92,6 +53,11 @@ class Walk:
         groups: the sets of tokens that are checked.
         below: for each parser state those that may lie directly below it.
         limit: the most nodes.
+
+    Attributes:
+        rows: the portions of each row.
+        skip: how many states each node passes over.
+        edges: the node, the state it reads, and the row and the node that this leads to, of each edge.
     """
 
     def __init__(
@@ -104,34 +70,46 @@ class Walk:
     ):
         self._acceptance = acceptance
         self._groups = groups
-        self._below = below
-        self._limit = limit
+        self._below = _Below(below)
+        self._pools = Pools(acceptance, limit)
         self._row_number: dict[int, int] = {0: NO_ROW}
-        self._node_number: dict[int, int] = {0: NO_NODE}
-        self._depths: dict[tuple[int, int], frozenset[int]] = {}
-        self._todo: dict[int, set[int]] = {}
-        self._met: set[tuple[int, int]] = set()
-        nothing = np.zeros(0, np.int64)
-        self.rows: list[Recipe] = [Recipe(0, nothing)]
-        self.nodes: list[Node] = [Node(0, nothing, nothing, 0, nothing)]
+        self._node_number: dict[int, int] = {NO_POOL: NO_NODE}
+        self._pool, self.skip = Growing(np.int64), Growing(np.int64)
+        self._pool.extend([NO_POOL])
+        self.skip.extend([0])
+        self._wanted = [0]  # for each node the set of states that it reads
+        self._todo: dict[int, int] = {}  # those that it has not read yet
+        self.edges = tuple(Growing(np.int32) for _ in range(4))
+        self.rows: list[np.ndarray] = [np.zeros(0, np.int64)]
 
-    def entries(self, jobs: Sequence[Entry]) -> tuple[list[Edge], list[int]]:
+    @property
+    def portions(self) -> list[Portion]:
+        """What rows are made of."""
+        return self._pools.portions
+
+    def entries(self, jobs: Sequence[Entry]) -> tuple[Edges, np.ndarray]:
         """Where the checks of some groups start with states on top of the stack.
 
         Returns:
-            The edges, and how many members depend on the stack below.
+            The edges, and how many members of each group depend on the stack below.
         """
-        edges, depending = [], []
+        found: list[Edges] = []
+        depending: list[np.ndarray] = []
         for some in _chunks(jobs, lambda job: len(self._groups[job.group].members)):
-            length = [len(self._groups[job.group].members) for job in some]
-            codes = self._entry_codes(some, length)
-            begun = [_Begun(job.group, None, job.top) for job in some]
-            sums = np.concatenate([self._groups[job.group].sums for job in some])
-            edges += self._edges(begun, length, codes, sums)
-            depending += _sums(codes > ACCEPTED, length).tolist()
-        return edges, depending
+            groups = np.array([job.group for job in some])
+            length = np.array([len(self._groups[group].members) for group in groups.tolist()])
+            sums = np.concatenate([self._groups[group].sums for group in groups.tolist()])
+            outcomes = self._entered(some, length)
+            landing = self._pools.land(outcomes, sums, length, -1 - groups)
+            looks = [(np.arange(len(some)), landing.accepted)]
+            tops = np.array([job.top for job in some])
+            found.append(Edges(self._rows(looks, len(some)), self._nodes(landing.pool, landing.skip, tops)))
+            first = np.cumsum(length) - length
+            depending.append(np.add.reduceat(outcomes > ACCEPTED, first, dtype=np.int64))
+        return Edges(*map(np.concatenate, zip(*found, strict=True))), np.concatenate(depending)
 
-    def _entry_codes(self, jobs: Sequence[Entry], length: list[int]) -> np.ndarray:
+    def _entered(self, jobs: Sequence[Entry], length: np.ndarray) -> np.ndarray:
+        """The outcomes of the members of groups, so many for each job."""
         members = np.concatenate([self._groups[job.group].members for job in jobs])
         tops = np.repeat([job.top for job in jobs], length)
         fans = np.repeat([job.fans for job in jobs], length)
@@ -142,91 +120,101 @@ class Walk:
     def dependents(self, entry: Entry) -> list[int]:
         """The members of a group that depend on the stack below the top."""
         members, _ = self._groups[entry.group]
-        return members[self._entry_codes([entry], [len(members)]) > ACCEPTED].tolist()
+        return members[self._entered([entry], np.array([len(members)])) > ACCEPTED].tolist()
 
     def finish(self) -> None:
         """Builds everything that the entries lead to."""
         while self._todo:
-            jobs: list[tuple[Node, int]] = []
-            for number, lasts in self._todo.items():
-                node = self.nodes[number]
-                states = {state for last in lasts for state in self._at_depth(last, node.skip + 1)}
-                jobs += [(node, state) for state in sorted(states - node.edges.keys())]
+            jobs = [(node, wanted) for node, wanted in self._todo.items() if wanted]
             self._todo = {}
-            for some in _chunks(jobs, lambda job: len(job[0].codes)):
-                self._read(some)
+            for some in _chunks(jobs, lambda job: job[1].bit_count()):
+                self._read(*self._below.unpacked(some))
 
-    def _read(self, jobs: Sequence[tuple[Node, int]]) -> None:
+    def _read(self, nodes: np.ndarray, states: np.ndarray) -> None:
         """Adds the edges of nodes for states that are read."""
-        length = [len(node.codes) for node, _ in jobs]
-        states = np.repeat([state for _, state in jobs], length)
-        codes = self._acceptance.reveal(np.concatenate([node.codes for node, _ in jobs]), states)
-        begun = [_Begun(node.group, node.which, state) for node, state in jobs]
-        sums = np.concatenate([node.sums for node, _ in jobs])
-        for (node, state), edge in zip(jobs, self._edges(begun, length, codes, sums), strict=True):
-            node.edges[state] = edge
+        pools, skips = self._pool.values[nodes], np.zeros(len(nodes), np.int64)
+        looks = []
+        todo = np.arange(len(nodes))
+        while len(todo):
+            landing = self._pools.read(pools[todo], states[todo])
+            pools[todo], skips[todo] = landing.pool, landing.skip
+            looks.append((todo, landing.accepted))
+            todo = todo[(landing.pool != NO_POOL) & (landing.skip == 0)]
+        edges = self._rows(looks, len(nodes)), self._nodes(pools, skips - 1, states)
+        for column, values in zip(self.edges, (nodes, states, *edges), strict=True):
+            column.extend(values)
 
-    def _edges(
-        self, jobs: Sequence[_Begun], length: list[int], codes: np.ndarray, sums: np.ndarray
-    ) -> list[Edge]:
-        """The edges for some outcomes, so many for each job."""
-        nothing = np.uint64(0)
-        rows = _sums(np.where(codes == ACCEPTED, sums, nothing), length).tolist()
-        waiting = _sums(np.where(codes > ACCEPTED, mixed(codes) * sums, nothing), length).tolist()
-        edges, end = [], 0
-        for job, row, node, count in zip(jobs, rows, waiting, length, strict=True):
-            end += count
-            own = slice(end - count, end)
-            if row not in self._row_number:
-                self._row(row, job, codes[own] == ACCEPTED)
-            if not node or job.state == START_STATE:  # nothing lies below the start state
-                edges.append(Edge(self._row_number[row], NO_NODE))
+    def _rows(self, looks: list[tuple[np.ndarray, np.ndarray]], jobs: int) -> np.ndarray:
+        """The rows of jobs, from the portions accepted by each look, of some jobs each."""
+        job, portion = (np.concatenate(column) for column in zip(*looks, strict=True))
+        kept = np.flatnonzero(portion != NOTHING)
+        kept = kept[np.argsort(job[kept], kind="stable")]
+        job, portion = job[kept], portion[kept]
+        sums = np.zeros(jobs, np.uint64)
+        np.add.at(sums, job, self._pools.sums.values[portion])
+        keys, where, which = np.unique(sums, return_index=True, return_inverse=True)
+        first, end = np.searchsorted(job, where), np.searchsorted(job, where, side="right")
+        for i, key in enumerate(keys.tolist()):
+            if key not in self._row_number:
+                self._row_number[key] = len(self.rows)
+                self.rows.append(portion[first[i] : end[i]].copy())
+        return np.array([self._row_number[key] for key in keys.tolist()])[which]
+
+    def _nodes(self, pools: np.ndarray, skips: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+        """The nodes of pools, once so many states are passed over, below some that were read last."""
+        pools = np.where(lasts == START_STATE, NO_POOL, pools)  # nothing lies below the start state
+        keys, which = np.unique(pools << _BITS | np.where(pools == NO_POOL, 0, skips), return_inverse=True)
+        for key in keys.tolist():
+            if key not in self._node_number:
+                self._node_number[key] = len(self._pool)
+                self._pool.extend([key >> _BITS])
+                self.skip.extend([key & (1 << _BITS) - 1])
+                self._wanted.append(0)
+        nodes = np.array([self._node_number[key] for key in keys.tolist()])[which]
+        self._visit(nodes, lasts)
+        return nodes
+
+    def _visit(self, nodes: np.ndarray, lasts: np.ndarray) -> None:
+        """Plans to read what may lie where nodes look, below states that were read last."""
+        pairs = np.unique(nodes << _BITS | lasts)
+        nodes, lasts = pairs >> _BITS, pairs & (1 << _BITS) - 1
+        depths = self.skip.values[nodes] + 1
+        for node, last, depth in zip(nodes.tolist(), lasts.tolist(), depths.tolist(), strict=True):
+            new = self._below(last, depth) & ~self._wanted[node] if node != NO_NODE else 0
+            if new:
+                self._wanted[node] |= new
+                self._todo[node] = self._todo.get(node, 0) | new
+
+
+class _Below:
+    """The states that may lie at some depth below a state, as sets of bits."""
+
+    def __init__(self, below: Sequence[tuple[int, ...]]):
+        self._directly = below
+        self._sets: dict[tuple[int, int], int] = {}
+        self._bytes = -(-len(below) // 8)
+
+    def __call__(self, state: int, depth: int) -> int:
+        todo = [(state, depth)]
+        while todo:
+            key = todo[-1]
+            lower = [(under, key[1] - 1) for under in self._directly[key[0]]] if key[1] > 1 else []
+            missing = [pair for pair in lower if pair not in self._sets]
+            if missing and key not in self._sets:
+                todo += missing
                 continue
-            if node not in self._node_number:
-                self._node(node, job, codes[own], sums[own])
-            edges.append(Edge(self._row_number[row], self._node_number[node]))
-            self._visit(self._node_number[node], job.state)
-        return edges
+            todo.pop()
+            if key not in self._sets:
+                own = [self._sets[pair] for pair in lower] or [1 << under for under in self._directly[key[0]]]
+                self._sets[key] = reduce(or_, own, 0)
+        return self._sets[state, depth]
 
-    def _row(self, key: int, job: _Begun, accepted: np.ndarray) -> None:
-        chosen = accepted if job.which is None else accepted[job.which] & (job.which >= 0)
-        self._row_number[key] = len(self.rows)
-        self.rows.append(Recipe(job.group, self._groups[job.group].members[chosen]))
-
-    def _node(self, key: int, job: _Begun, codes: np.ndarray, sums: np.ndarray) -> None:
-        if len(self.nodes) > self._limit:
-            raise GrammarTooLarge(
-                f"The stack walk has more than {self._limit} nodes; the grammar is too large."
-            )
-        alive = codes > ACCEPTED
-        distinct, inverse = np.unique(codes[alive], return_inverse=True)
-        joined = np.zeros(len(distinct), np.uint64)
-        np.add.at(joined, inverse, sums[alive])
-        place = np.full(len(codes) + 1, -1, np.int32)  # the last one is for members that wait for nothing
-        place[:-1][alive] = inverse
-        which = place[:-1] if job.which is None else place[job.which]
-        skip = self._acceptance.skips(distinct)
-        self._node_number[key] = len(self.nodes)
-        self.nodes.append(Node(skip, self._acceptance.lowered(distinct, skip), joined, job.group, which))
-
-    def _visit(self, number: int, last: int) -> None:
-        if (number, last) not in self._met:
-            self._met.add((number, last))
-            self._todo.setdefault(number, set()).add(last)
-
-    def _at_depth(self, state: int, depth: int) -> frozenset[int]:
-        """The states that may lie `depth` below `state`."""
-        key = (state, depth)
-        if key not in self._depths:
-            above = self._at_depth(state, depth - 1) if depth > 1 else (state,)
-            self._depths[key] = frozenset(b for s in above for b in self._below[s])
-        return self._depths[key]
-
-
-def _sums(values: np.ndarray, length: list[int]) -> np.ndarray:
-    """The sums of consecutive pieces, none of them empty."""
-    first = np.cumsum([0, *length[:-1]])
-    return np.add.reduceat(values, first, dtype=np.uint64)
+    def unpacked(self, sets: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of a number and a set of states as pairs of the number and a state."""
+        data = b"".join(found.to_bytes(self._bytes, "little") for _, found in sets)
+        bits = np.unpackbits(np.frombuffer(data, np.uint8).reshape(len(sets), -1), axis=1, bitorder="little")
+        which, states = np.nonzero(bits)
+        return np.array([number for number, _ in sets])[which], states
 
 
 def _chunks(jobs: Sequence[Job], size: Callable[[Job], int]) -> Iterator[list[Job]]:

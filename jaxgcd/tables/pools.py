@@ -1,0 +1,210 @@
+"""Pools: sets of outcomes that wait for the same stack, each with the tokens that wait for it.
+
+All outcomes of a pool look at the next state down the stack together, as far as the most curious of them
+does; states that look the same to it share a **step**: the tokens that this accepts, and the pool of those
+that still wait. When none of these looks at the same state again, it is passed over.
+
+Sets of tokens are hashes here, sums of one random integer for each token, so that equal sets are found
+without being built; what they wait for is hashed in as a factor. How one of the equal sets is made is
+remembered: each pool knows the outcomes, of another pool or of a group, that it came from.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgcd.errors import GrammarTooLarge
+from jaxgcd.tables.accept import Acceptance
+from jaxgcd.tables.growing import Growing, ranges
+from jaxgcd.tables.outcomes import ACCEPTED, UNKNOWN
+
+CHUNK = 1 << 19
+"""About how many outcomes are looked at together."""
+
+NO_POOL = 0
+NOTHING = 0
+"""The portion without tokens."""
+
+
+class Portion(NamedTuple):
+    """Tokens of `group`: those whose suffix class or fan is one of its members `which`."""
+
+    group: int
+    which: np.ndarray  # int64[members], indices in the group
+
+
+class Landing(NamedTuple):
+    """Where some sets of outcomes lead: arrays with one value for each set."""
+
+    accepted: np.ndarray  # int64, the portion of the tokens accepted, or NOTHING
+    pool: np.ndarray  # int64, the pool of those that wait, or NO_POOL
+    skip: np.ndarray  # int64, how many states are passed over first
+
+
+class Pools:
+    """Builds pools and steps on demand.
+
+    Args:
+        acceptance: says what becomes of outcomes.
+        limit: the most pools.
+
+    Attributes:
+        portions: the sets of tokens that are accepted together.
+        sums: the sums of their tokens' random integers.
+    """
+
+    def __init__(self, acceptance: Acceptance, limit: int):
+        self._acceptance = acceptance
+        self._outcomes = acceptance.outcomes
+        self._limit = limit
+        self.portions = [Portion(0, np.zeros(0, np.int64))]
+        self.sums = Growing(np.uint64)
+        self.sums.extend([0])
+        self._portion_number: dict[int, int] = {0: NOTHING}
+        self._landings: dict[int, int] = {0: 0}
+        self._landing_pool, self._landing_skip = Growing(np.int64), Growing(np.int64)
+        self._number: dict[int, int] = {}
+        self._members, self._member_sums = Growing(np.int64), Growing(np.uint64)
+        self._start, self._length = Growing(np.int64), Growing(np.int64)
+        self._view, self._first_step = Growing(np.int64), Growing(np.int64)
+        self._accepted, self._pool, self._skip = Growing(np.int64), Growing(np.int64), Growing(np.int64)
+        self._origins: list[tuple[int, np.ndarray]] = [(0, np.zeros(0, np.int32))]
+        for column in (self._landing_pool, self._landing_skip, self._start, self._length):
+            column.extend([0])
+        self._view.extend([0])
+        self._first_step.extend([0])
+
+    def __len__(self) -> int:
+        return len(self._origins)
+
+    def land(
+        self, outcomes: np.ndarray, sums: np.ndarray, length: np.ndarray, origins: np.ndarray
+    ) -> Landing:
+        """Where sets of outcomes lead.
+
+        Args:
+            outcomes: set after set.
+            sums: those of each one's tokens.
+            length: how many each set has, at least one.
+            origins: what each set comes from: the outcomes of a pool, or `-1 - g` for those of group `g`.
+        """
+        first = np.cumsum(length) - length
+        accepted = self._accept(outcomes, sums, first, origins)
+        waiting = np.where(outcomes > ACCEPTED, self._outcomes.factor[outcomes] * sums, np.uint64(0))
+        keys, where, which = np.unique(
+            np.add.reduceat(waiting, first), return_index=True, return_inverse=True
+        )
+        new = np.array([key not in self._landings for key in keys.tolist()])
+        if new.any():
+            self._make(keys[new], where[new], outcomes, sums, length, origins)
+        landing = np.array([self._landings[key] for key in keys.tolist()])[which]
+        return Landing(accepted, self._landing_pool.values[landing], self._landing_skip.values[landing])
+
+    def _accept(self, outcomes, sums, first: np.ndarray, origins: np.ndarray) -> np.ndarray:
+        """The portions of the tokens accepted in sets of outcomes that begin at `first`."""
+        accepted = np.add.reduceat(np.where(outcomes == ACCEPTED, sums, np.uint64(0)), first)
+        keys, where, which = np.unique(accepted, return_index=True, return_inverse=True)
+        ends = np.append(first[1:], len(outcomes))
+        for key, job in zip(keys.tolist(), where.tolist(), strict=True):
+            if key not in self._portion_number:
+                self._portion_number[key] = len(self.portions)
+                chosen = outcomes[first[job] : ends[job]] == ACCEPTED
+                self.portions.append(self._portion(int(origins[job]), chosen))
+                self.sums.extend([np.uint64(key)])
+        return np.array([self._portion_number[key] for key in keys.tolist()])[which]
+
+    def _portion(self, pool: int, chosen: np.ndarray) -> Portion:
+        """The tokens of some outcomes of what a set comes from."""
+        while pool > 0:
+            pool, place = self._origins[pool]
+            chosen = np.append(chosen, False)[place]
+        return Portion(-1 - pool, np.flatnonzero(chosen))
+
+    def read(self, pools: np.ndarray, states: np.ndarray) -> Landing:
+        """Where pools lead when the next state on the stack is known; `skip` 0 looks at it again."""
+        steps = (
+            self._first_step.values[pools] + self._outcomes.views.classes[self._view.values[pools], states]
+        )
+        unknown = np.flatnonzero(self._pool.values[steps] == UNKNOWN)
+        if len(unknown):
+            distinct, where = np.unique(steps[unknown], return_index=True)
+            where = unknown[where]
+            ends = np.cumsum(self._length.values[pools[where]])
+            for piece in np.split(
+                np.arange(len(where)), np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK))
+            ):
+                if len(piece):
+                    self._step(distinct[piece], pools[where[piece]], states[where[piece]])
+        return Landing(self._accepted.values[steps], self._pool.values[steps], self._skip.values[steps])
+
+    def _step(self, steps: np.ndarray, pools: np.ndarray, states: np.ndarray) -> None:
+        length = self._length.values[pools]
+        index = ranges(self._start.values[pools], length)
+        outcomes = self._acceptance.read(self._members.values[index], np.repeat(states, length))
+        found = self.land(outcomes, self._member_sums.values[index], length, pools)
+        for column, values in zip((self._accepted, self._pool, self._skip), found, strict=True):
+            column.values[steps] = values
+
+    def _make(self, keys, jobs, outcomes, sums, length, origins) -> None:
+        """Adds the landings of some of the sets."""
+        first = np.cumsum(length) - length
+        index = ranges(first[jobs], length[jobs])
+        outcomes, sums, length = outcomes[index], sums[index], length[jobs]
+        owner = np.repeat(np.arange(len(jobs)), length)
+        skip = np.minimum.reduceat(self._outcomes.skip[outcomes], np.cumsum(length) - length)
+        waiting = outcomes > ACCEPTED
+        lowered = self._outcomes.lowered(outcomes[waiting], skip[owner[waiting]])
+        pairs, which = np.unique(owner[waiting] << 32 | lowered, return_inverse=True)
+        total = np.zeros(len(pairs), np.uint64)
+        np.add.at(total, which, sums[waiting])
+        pool_of, members = pairs >> 32, pairs & 0xFFFFFFFF
+        start = np.searchsorted(pool_of, np.arange(len(jobs) + 1))
+        place = np.full(len(outcomes), -1, np.int32)
+        place[waiting] = which - start[owner[waiting]]
+        places = np.split(place, np.cumsum(length)[:-1])
+        numbers = self._pools_of(members, total, start, origins[jobs], places)
+        self._landings.update(
+            zip(keys.tolist(), range(len(self._landings), len(self._landings) + len(keys)), strict=True)
+        )
+        self._landing_pool.extend(numbers)
+        self._landing_skip.extend(skip)
+
+    def _pools_of(self, members, sums, start, origins, places) -> list[int]:
+        """The numbers of pools; `start` says where each one's members begin."""
+        hashes = np.add.reduceat(self._outcomes.factor[members] * sums, start[:-1]).tolist()
+        numbers, new = [], []
+        for i, key in enumerate(hashes):
+            if key not in self._number:
+                self._number[key] = len(self._origins)
+                self._origins.append((int(origins[i]), places[i]))
+                new.append(i)
+            numbers.append(self._number[key])
+        if len(self) > self._limit:
+            raise GrammarTooLarge(
+                f"The stack walk has more than {self._limit} nodes; the grammar is too large."
+            )
+        if new:
+            self._add(members, sums, start, np.array(new))
+        return numbers
+
+    def _add(self, members: np.ndarray, sums: np.ndarray, start: np.ndarray, new: np.ndarray) -> None:
+        length = np.diff(start)[new]
+        index = ranges(start[new], length)
+        self._start.extend(len(self._members) + np.cumsum(length) - length)
+        self._length.extend(length)
+        self._members.extend(members[index])
+        self._member_sums.extend(sums[index])
+        views = self._outcomes.views
+        own = self._outcomes.view[members[index]]
+        pairs = np.unique(np.repeat(np.arange(len(new)), length) << 32 | own)
+        looks = np.split(pairs & 0xFFFFFFFF, np.searchsorted(pairs >> 32, np.arange(1, len(new))))
+        view = np.array([views.joined(some.tolist()) for some in looks])
+        sizes = views.sizes[view]
+        self._view.extend(view)
+        self._first_step.extend(len(self._pool) + np.cumsum(sizes) - sizes)
+        steps = int(sizes.sum())
+        self._accepted.extend(np.zeros(steps))
+        self._pool.extend(np.full(steps, UNKNOWN))
+        self._skip.extend(np.zeros(steps))
