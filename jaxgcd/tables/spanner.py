@@ -11,13 +11,14 @@ ones, so all suffixes shared between tokens and between states are looked at onc
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxgcd._hashing import random_integers
+from jaxgcd._hashing import mixed, random_integers
 from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
@@ -122,7 +123,6 @@ class _Builder:
         for symbol, readings in enumerate(self._readings):
             for target in {target for reading in readings for _, target in reading}:
                 self._symbols_into.setdefault(target, []).append(symbol)
-        self._emitted: dict[tuple[int, int], int] = {}
         self._keys: list[np.ndarray] = []  # for each string length the sorted pairs
         self._behind: list[_Behind] = []  # and what is behind their first symbols
         self._values: list[np.ndarray] = []  # and their suffix classes
@@ -149,10 +149,18 @@ class _Builder:
         for symbol in range(delta.shape[1]):
             behind = delta[gates, symbol].tolist()
             number: dict[tuple, int] = {}
-            for state, pairs in enumerate(self._graph.accepts):
-                found = [(0, int(delta[state, symbol]))] if delta[state, symbol] != DEAD else []
-                for terminal, gate in pairs:
-                    found += _emitting(terminal, behind[gate], label_number)
+            emitting: dict[tuple[int, int], list[tuple[int, int]]] = {}
+            for state, (pairs, target) in enumerate(
+                zip(self._graph.accepts, delta[:, symbol].tolist(), strict=True)
+            ):
+                found = [(0, target)] if target != DEAD else []
+                for pair in pairs:
+                    if pair not in emitting:
+                        terminal, gate = pair
+                        emitting[pair] = _emitting(
+                            terminal, behind[gate], self.classes.scanners(terminal), label_number
+                        )
+                    found += emitting[pair]
                 variant[state, symbol] = number.setdefault(tuple(found), len(number))
             readings.append(list(number))
         self._labels = list(label_number)
@@ -208,15 +216,14 @@ class _Builder:
         if len(emits):
             pairs = label[emits].astype(np.int64) << 32 | rest[emits]
             distinct, which = np.unique(pairs, return_inverse=True)
-            emitted = [self._emit(pair >> 32, pair & 0xFFFFFFFF) for pair in distinct.tolist()]
-            found[emits] = np.array(emitted, np.int32)[which]
+            labels, first = np.unique(distinct >> 32, return_index=True)
+            rests = np.split(distinct & 0xFFFFFFFF, first[1:])
+            emitted = [
+                self.classes.after(*self._labels[number], some.tolist())
+                for number, some in zip(labels.tolist(), rests, strict=True)
+            ]
+            found[emits] = np.concatenate(emitted).astype(np.int32)[which]
         return found
-
-    def _emit(self, label: int, rest: int) -> int:
-        key = (label, rest)
-        if key not in self._emitted:
-            self._emitted[key] = self.classes.after(*self._labels[label], rest)
-        return self._emitted[key]
 
     def _united(self, classes: np.ndarray, owner: np.ndarray, owners: int) -> np.ndarray:
         """One class for each owner, the union of its own, which are in order."""
@@ -252,12 +259,14 @@ class _Builder:
 
     def _by_state(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """For each state the strings of its pairs, and their suffix classes."""
-        keys, values = np.concatenate(self._keys), np.concatenate(self._values)
-        order = np.argsort(keys, kind="stable")
-        states, strings = np.divmod(keys[order], self._width)
-        found, first = np.unique(states, return_index=True)
-        pieces = np.split(strings, first[1:]), np.split(values[order], first[1:])
-        return zip(found.tolist(), *pieces, strict=False)
+        states, strings = np.divmod(np.concatenate(self._keys), self._width)
+        few = self._graph.n_states <= 1 << 16  # NumPy has a linear sort for 16 bits
+        order = np.argsort(states.astype(np.uint16) if few else states, kind="stable")
+        strings, values = strings[order], np.concatenate(self._values)[order]
+        ends = np.cumsum(np.bincount(states, minlength=self._graph.n_states))
+        for state, (begin, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
+            if begin < end:
+                yield state, strings[begin:end], values[begin:end]
 
     def _blocks_of(
         self, readings: list, columns: dict[int, _Column], random: np.ndarray, size: int
@@ -285,12 +294,17 @@ class _Builder:
         return [Block(part, sums, classes) for (part, sums, _), classes in pieces]
 
 
-def _emitting(terminal: int, row: list[int], label_number: dict) -> list[tuple[int, int]]:
-    """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol."""
+def _emitting(
+    terminal: int, row: list[int], follow: tuple[int, ...], label_number: dict
+) -> list[tuple[int, int]]:
+    """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol.
+
+    `follow`: the scanners that may read on after `terminal`.
+    """
     scanners: dict[int, list[int]] = {}
-    for scanner, target in enumerate(row):
-        if target != DEAD:
-            scanners.setdefault(target, []).append(scanner)
+    for scanner in follow:
+        if row[scanner] != DEAD:
+            scanners.setdefault(row[scanner], []).append(scanner)
     return [
         (label_number.setdefault((terminal, frozenset(found)), len(label_number)), target)
         for target, found in scanners.items()
@@ -325,12 +339,14 @@ def _parts(
         part[columns[0].tokens] = which + 1
         members = np.append(NOTHING, distinct)[None]
     else:
-        dense = np.zeros((len(columns), size), np.int32)
-        for row, column in zip(dense, columns, strict=True):
-            row[column.tokens] = column.classes
-        rows = np.hstack([np.zeros((len(columns), 1), np.int32), dense])
-        members, which = np.unique(rows, axis=1, return_inverse=True)  # zeros sort first
-        part[:] = which.ravel()[1:]
+        dense = np.zeros((len(columns), 1 + size), np.int32)
+        sums = np.zeros(1 + size, np.uint64)
+        for stream, column in enumerate(columns):
+            dense[stream, 1 + column.tokens] = column.classes
+            sums[1 + column.tokens] += mixed(column.classes.astype(np.int64) + (stream << 32))
+        _, first, which = np.unique(sums, return_index=True, return_inverse=True)  # zero comes first
+        part[:] = which[1:]
+        members = dense[:, first]
     sums = np.zeros(members.shape[1], np.uint64)
     np.add.at(sums, part, random)
     small = np.uint16 if len(sums) <= 1 << 16 else np.int32

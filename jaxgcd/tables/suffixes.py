@@ -5,7 +5,7 @@ A class is a small tree of terminals, interned, so that equal ones are the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,13 +50,18 @@ class SuffixClasses:
         self._number: dict[SuffixClass, int] = {}
         self._fan_number: dict[Fan, int] = {}
         self._unions: dict[tuple[int, int], int] = {}
-        self._after: dict[tuple[int, int, int], int] = {}
-        self._taking: dict[tuple[int, frozenset[int], int], tuple[int, ...]] = {}
+        self._after: dict[tuple[tuple[int, frozenset[int]], ...], dict[int, int]] = {}
+        self._then: dict[int, dict[int, int]] = {}
+        self._bare: dict[int, int] = {}  # classes without what comes after an ignored lexeme
         self.fan({})
         self.intern({}, frozenset())
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def scanners(self, terminal: int) -> tuple[int, ...]:
+        """The scanners that may read on after a terminal."""
+        return tuple(sorted(self._may_follow[terminal]))
 
     def intern(self, follow: Mapping[int, int], open_: frozenset[int]) -> int:
         """The number of a class; terminals followed by nothing are left out."""
@@ -89,7 +94,10 @@ class SuffixClasses:
 
     def of_fan(self, fan: int, scanner: int) -> int:
         """The class that a fan has for one scanner."""
-        return self.fan_classes(fan).get(scanner, NOTHING)
+        scanners, classes = self.fans[fan]
+        if scanner not in scanners:
+            return NOTHING
+        return classes if isinstance(classes, int) else classes[scanners.index(scanner)]
 
     def fan_table(self, scanners: int) -> np.ndarray:
         """The class of each fan for each scanner, `int32[fans, scanners]`."""
@@ -123,40 +131,45 @@ class SuffixClasses:
             classes[scanner] = self.union(classes.get(scanner, NOTHING), suffix_class)
         return self.fan(classes)
 
-    def after(self, terminal: int, scanners: frozenset[int], rest: int) -> int:
-        """The class "`terminal`, then `rest` by these scanners", without what can never follow there."""
-        if rest == NOTHING:
-            return NOTHING
+    def after(self, terminal: int, scanners: frozenset[int], rests: Iterable[int]) -> list[int]:
+        """The classes "`terminal`, then `rest` by these scanners", without what can never follow there."""
+        takes = self._may_follow[terminal]
+        readers = tuple((scanner, takes.get(scanner, frozenset())) for scanner in sorted(scanners))
+        fans = self._after.setdefault(readers, {NOTHING: NOTHING})
+        classes = self._then.setdefault(terminal, {NOTHING: NOTHING})
+        found = []
+        for rest in rests:
+            fan = fans.get(rest)
+            if fan is None:
+                fan = fans[rest] = self._read_by(readers, rest)
+            number = classes.get(fan)
+            if number is None:
+                number = classes[fan] = self.intern({terminal: fan}, frozenset())
+            found.append(number)
+        return found
+
+    def _read_by(self, readers: tuple[tuple[int, frozenset[int]], ...], rest: int) -> int:
+        """The fan of `rest`, by scanners with the terminals that a parser state with each may take there."""
         follow, open_ = self.members[rest]
         if len(follow) == 1 and not open_ and follow[0][0] != IGNORED:  # kept as it is or not at all
-            takers = self._takers(terminal, scanners, follow[0][0])
-            fan = self._interned_fan((takers, rest)) if takers else NOTHING
-        else:
-            fan = self.fan({scanner: self._kept(terminal, scanner, rest) for scanner in scanners})
-        return self.intern({terminal: fan}, frozenset())
-
-    def _takers(self, terminal: int, scanners: frozenset[int], following: int) -> tuple[int, ...]:
-        """The scanners among some with which a parser state may take `following` right after `terminal`."""
-        key = (terminal, scanners, following)
-        if key not in self._taking:
-            takes = self._may_follow[terminal]
-            self._taking[key] = tuple(s for s in sorted(scanners) if following in takes.get(s, ()))
-        return self._taking[key]
+            takers = tuple(scanner for scanner, takes in readers if follow[0][0] in takes)
+            return self._interned_fan((takers, rest)) if takers else NOTHING
+        return self.fan({scanner: self._kept(takes, self.under(rest, scanner)) for scanner, takes in readers})
 
     def under(self, suffix_class: int, scanner: int) -> int:
         """A class with what comes after an ignored lexeme in its place, which depends on the scanner."""
         follow, open_ = self.members[suffix_class]
         if not follow or follow[0][0] != IGNORED:
             return suffix_class
-        return self.union(self.intern(dict(follow[1:]), open_), self.of_fan(follow[0][1], scanner))
+        if suffix_class not in self._bare:
+            self._bare[suffix_class] = self.intern(dict(follow[1:]), open_)
+        return self.union(self._bare[suffix_class], self.of_fan(follow[0][1], scanner))
 
-    def _kept(self, terminal: int, scanner: int, rest: int) -> int:
-        key = (terminal, scanner, rest)
-        if key not in self._after:
-            follow, open_ = self.members[self.under(rest, scanner)]
-            takes = self._may_follow[terminal].get(scanner, frozenset())
-            self._after[key] = self.intern({t: fan for t, fan in follow if t in takes}, open_)
-        return self._after[key]
+    def _kept(self, takes: frozenset[int], suffix_class: int) -> int:
+        """A class without the terminals that are not taken."""
+        follow, open_ = self.members[suffix_class]
+        kept = {terminal: fan for terminal, fan in follow if terminal in takes}
+        return suffix_class if len(kept) == len(follow) else self.intern(kept, open_)
 
     def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, boundaries: Boundaries) -> int:
         """The class of a text that ends inside a lexeme with these exits."""
