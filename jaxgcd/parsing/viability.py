@@ -35,6 +35,9 @@ from jaxgcd.parsing.table import START_STATE, ParseTable
 
 DEAD, ALIVE, MIXED = 0, 1, 2
 
+ALWAYS = -1
+"""In place of a boundary class: every viable stack that occurs there can be completed."""
+
 Pair = tuple[int, int]
 """A state on top of a stack, and a condition on that stack."""
 
@@ -75,6 +78,7 @@ class Viability:
     ):
         self._summaries = Summaries(machine.table, boundaries, scanner_of)
         self.columns = self._summaries.columns
+        self._boundaries = len(boundaries.exits)
         self._verdicts: dict[tuple[int, int | None], int] = {}
         self.complete = self._judge(machine.table, boundaries, limit)
         mixed = {boundary for (_, boundary), verdict in self._verdicts.items() if verdict == MIXED}
@@ -89,6 +93,29 @@ class Viability:
     def viable(self, top: int) -> int:
         """The verdict whether a stack is viable, for `top` shifted on a viable stack."""
         return self._verdicts.get((top, None), DEAD) if self.complete else ALIVE
+
+    def merged(self) -> list[int | None]:
+        """For each boundary class the first one from which the same stacks can be completed.
+
+        `ALWAYS` if all can that occur there, None if none can.
+        """
+        if not self.complete:
+            return [ALWAYS] * self._boundaries
+        needs: list[set[tuple[int, int]]] = [set() for _ in range(self._boundaries)]
+        always = [self.all_viable] * self._boundaries
+        for (top, boundary), verdict in self._verdicts.items():
+            if boundary is not None:
+                # A verdict that does not depend on the stack holds if the stack is sure to be viable.
+                settled = verdict if verdict != MIXED and self.all_viable else None
+                always[boundary] &= settled == ALIVE
+                if settled != DEAD:
+                    need = ACCEPTED if settled == ALIVE else self._summaries.outcome(top, boundary)
+                    needs[boundary].add((top, need))
+        first: dict[frozenset[tuple[int, int]], int | None] = {frozenset(): None}
+        return [
+            ALWAYS if every else first.setdefault(frozenset(need), boundary)
+            for boundary, (every, need) in enumerate(zip(always, needs, strict=True))
+        ]
 
     def waiting(self, top: int, boundary: int) -> frozenset[Item] | None:
         """The items below `top`, one of which must hold, whatever the stack; None if nothing need hold."""

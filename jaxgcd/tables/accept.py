@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
-from jaxgcd.parsing.viability import ALIVE, DEAD, MIXED, Item, Viability
+from jaxgcd.parsing.viability import ALIVE, ALWAYS, DEAD, MIXED, Item, Viability
 from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SEVERAL, UNKNOWN, Outcomes, Part, Pending
 from jaxgcd.tables.suffixes import OPEN, SuffixClasses
 
@@ -186,6 +186,8 @@ class Acceptance:
 
     def _opened(self, state: int, boundary: int) -> int:
         """Whether a stack can be completed from a boundary class (see `jaxgcd.parsing.viability`)."""
+        if boundary == ALWAYS:
+            return ACCEPTED
         key = (state, boundary)
         if key not in self._open:
             verdict = self._viability.verdict(state >> 1, boundary)

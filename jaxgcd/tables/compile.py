@@ -174,7 +174,9 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         may_follow[IGNORED] = _takes(
             {_context(table, loaded.scanner_of, state) for state in range(START_STATE, table.n_states)}
         )
-        spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
+        merged = viability.merged()
+        ends = {state: merged[boundary] for state, boundary in boundaries.of.items()}
+        spanner = build_spanner(graph, ends, vocabulary, may_follow)
     with _stage(seconds, "walk"):
         slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.stack import step
+from jaxgcd.parsing.viability import ALWAYS
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL
@@ -78,7 +79,7 @@ class HostMachine:
 
     def _completable(self, boundary: int, states: tuple[int, ...]) -> bool:
         """Whether a stack can be completed, from the conditions that hold of any stack."""
-        if not self._compiled.viability.complete:
+        if boundary == ALWAYS:
             return True
         viability = self._compiled.viability
         items = viability.waiting(states[-1], boundary)

@@ -152,17 +152,23 @@ class Outcomes:
         return found
 
     def _lower(self, outcomes: np.ndarray) -> None:
-        part = self.part[outcomes]
-        kinds, kind = np.unique(part, return_inverse=True)
-        parts = (self.parts[number] for number in kinds.tolist())
-        lower = np.array([self.part_number(part._replace(skip=part.skip - 1)) for part in parts], np.int64)
-        single = part != SEVERAL
-        found = np.zeros(len(outcomes), np.int64)
-        found[single] = self.atoms(lower[kind[single]], self.rest[outcomes[single]])
-        for index in np.flatnonzero(~single).tolist():
-            atoms = np.array(self.members(int(outcomes[index])))
-            found[index] = self.any_of(self.lowered(atoms, np.ones(len(atoms), np.int64)).tolist())
-        self._lowered.values[outcomes] = found
+        """Finds what outcomes are once one state was passed over."""
+        if not len(outcomes):
+            return
+        several = self.part[outcomes] == SEVERAL
+        self._lowered.values[outcomes[~several]] = self._lower_atoms(outcomes[~several])
+        if several.any():
+            sets = [self.members(outcome) for outcome in outcomes[several].tolist()]
+            atoms = np.concatenate([np.array(atoms) for atoms in sets])
+            lowered = self.lowered(atoms, np.ones(len(atoms), np.int64))
+            pieces = np.split(lowered, np.cumsum([len(atoms) for atoms in sets])[:-1])
+            self._lowered.values[outcomes[several]] = [self.any_of(piece.tolist()) for piece in pieces]
+
+    def _lower_atoms(self, atoms: np.ndarray) -> np.ndarray:
+        kinds, kind = np.unique(self.part[atoms], return_inverse=True)
+        parts = [self.parts[number] for number in kinds.tolist()]
+        lower = [self.part_number(part._replace(skip=part.skip - 1)) for part in parts]
+        return self.atoms(np.array(lower, np.int64)[kind], self.rest[atoms])
 
     def _needs(self, part: Part) -> tuple[int, int]:
         """What a part skips, and how it looks at the next state."""

@@ -54,6 +54,7 @@ class Slots:
         self._size = size
         self._parts = spanner.classes.parts()
         self._numbers: dict[tuple[int, bytes, bytes], int] = {}
+        self._state, self._classes = 0, np.zeros(size, np.int32)
         self.groups: list[Group] = []
         self.sources: list[Source] = []
         self.of_state: list[tuple[Slot, ...]] = [()] * graph.n_states
@@ -83,7 +84,9 @@ class Slots:
     def token_classes(self, group: int) -> np.ndarray:
         """The suffix class or fan of every token in a group, `NOTHING` for others, `int32[size]`."""
         state, terminal, own = self.sources[group]
-        classes = self._spanner.of_state(state, self._size)
+        if state != self._state:  # the groups of one state are mostly asked for one after another
+            self._state, self._classes = state, self._spanner.of_state(state, self._size)
+        classes = self._classes
         present = np.flatnonzero(np.bincount(classes))
         projected = np.zeros(int(classes.max()) + 1, np.int32)
         projected[present] = self._projected(present, terminal, own)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgcd._hashing import mixed, random_integers
-from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
 from jaxgcd.tables.suffixes import NOTHING, Lists, SuffixClasses
@@ -84,7 +83,7 @@ def summed(keys: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def build_spanner(
     graph: LexerGraph,
-    boundaries: Boundaries,
+    ends: Mapping[int, int | None],
     vocabulary: Vocabulary,
     may_follow: Mapping[int, Mapping[int, frozenset[int]]],
 ) -> Spanner:
@@ -92,12 +91,12 @@ def build_spanner(
 
     Args:
         graph: the lexer.
-        boundaries: its boundary classes.
+        ends: the boundary class that stands for each lexer state at a boundary, or None if no text can go on.
         vocabulary: the tokens; their suffixes are shared by all grammars.
         may_follow: for each terminal (and `IGNORED`) and scanner the terminals that some parser state takes
             right after it.
     """
-    return _Builder(graph, boundaries, vocabulary, may_follow).build()
+    return _Builder(graph, ends, vocabulary, may_follow).build()
 
 
 class _Builder:
@@ -107,13 +106,13 @@ class _Builder:
     terminal emitted on the way and the scanners that go on, or nothing) and the state behind the symbol.
     """
 
-    def __init__(self, graph, boundaries, vocabulary, may_follow):
+    def __init__(self, graph, ends, vocabulary, may_follow):
         self._graph = graph
         self._strings = vocabulary.strings
         self._symbol = graph.classes[self._strings.first]
         self.classes = SuffixClasses(may_follow)
         self._ending = np.array(
-            [self.classes.ending(exits, graph, boundaries) for exits in graph.exits], np.int32
+            [self.classes.ending(exits, graph, ends) for exits in graph.exits], np.int32
         )
         self._width = len(self._strings.first)
         self._labels: list[tuple[int, frozenset[int]]] = [(NO_LABEL, frozenset())]

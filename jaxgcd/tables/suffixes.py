@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 
@@ -171,14 +170,18 @@ class SuffixClasses:
         kept = {terminal: fan for terminal, fan in follow if terminal in takes}
         return suffix_class if len(kept) == len(follow) else self.intern(kept, open_)
 
-    def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, boundaries: Boundaries) -> int:
-        """The class of a text that ends inside a lexeme with these exits."""
+    def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, ends: Mapping[int, int | None]) -> int:
+        """The class of a text that ends inside a lexeme with these exits.
+
+        `ends`: the boundary class that stands for each lexer state at a boundary, or None if no text can go on.
+        """
         found = NOTHING
         for terminal, gate in sorted(exits):
             fan: dict[int, int] = {}
             for scanner, boundary in enumerate(graph.gates[gate].tolist()):
-                if boundary != DEAD:
-                    fan[scanner] = self.intern({}, frozenset({boundaries.of[boundary]}))
+                end = None if boundary == DEAD else ends[boundary]
+                if end is not None:
+                    fan[scanner] = self.intern({}, frozenset({end}))
             found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
         return found
 
