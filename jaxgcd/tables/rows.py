@@ -54,9 +54,9 @@ def build_rows(
     """
     pages = _Pages(page_words(words), -(-words // page_words(words)), len(portions))
     by_group: dict[int, list[int]] = {}
-    for number, portion in enumerate(portions):
-        by_group.setdefault(portion.group, []).append(number)
-    for group, numbers in sorted(by_group.items()):
+    for number in np.argsort([portion.group for portion in portions], kind="stable").tolist():
+        by_group.setdefault(portions[number].group, []).append(number)
+    for group, numbers in by_group.items():
         own = [portions[number].which for number in numbers]
         pages.add(groups[group].members, token_classes(group), numbers, own)
     return pages.joined(rows)

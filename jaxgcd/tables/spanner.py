@@ -111,9 +111,8 @@ class _Builder:
         self._strings = vocabulary.strings
         self._symbol = graph.classes[self._strings.first]
         self.classes = SuffixClasses(may_follow)
-        self._ending = np.array(
-            [self.classes.ending(exits, graph, ends) for exits in graph.exits], np.int32
-        )
+        fans = [self.classes.ended(gate, ends) for gate in graph.gates.tolist()]
+        self._ending = np.array([self.classes.ending(exits, fans) for exits in graph.exits], np.int32)
         self._width = len(self._strings.first)
         self._labels: list[tuple[int, frozenset[int]]] = [(NO_LABEL, frozenset())]
         self._variant, self._readings = self._read_all()
@@ -145,22 +144,27 @@ class _Builder:
         variant = np.zeros(delta.shape, np.int32)
         readings: list[list[tuple[tuple[int, int], ...]]] = []
         label_number = {self._labels[0]: 0}
+        number: dict[object, int] = {}
+        emits = np.array([number.setdefault(tuple(pairs), len(number)) for pairs in self._graph.accepts])
         for symbol in range(delta.shape[1]):
             behind = delta[gates, symbol].tolist()
-            number: dict[tuple, int] = {}
+            number = {}
             emitting: dict[tuple[int, int], list[tuple[int, int]]] = {}
-            for state, (pairs, target) in enumerate(
-                zip(self._graph.accepts, delta[:, symbol].tolist(), strict=True)
-            ):
+            # States that emit the same and go on to the same state read the symbol alike.
+            alike, first, which = np.unique(
+                emits * self._graph.n_states + delta[:, symbol], return_index=True, return_inverse=True
+            )
+            kinds = np.zeros(len(alike), np.int32)
+            for kind, state in enumerate(first.tolist()):
+                target = int(delta[state, symbol])
                 found = [(0, target)] if target != DEAD else []
-                for pair in pairs:
+                for pair in self._graph.accepts[state]:
                     if pair not in emitting:
-                        terminal, gate = pair
-                        emitting[pair] = _emitting(
-                            terminal, behind[gate], self.classes.scanners(terminal), label_number
-                        )
+                        scanners = self.classes.scanners(pair[0])
+                        emitting[pair] = _emitting(pair[0], behind[pair[1]], scanners, label_number)
                     found += emitting[pair]
-                variant[state, symbol] = number.setdefault(tuple(found), len(number))
+                kinds[kind] = number.setdefault(tuple(found), len(number))
+            variant[:, symbol] = kinds[which]
             readings.append(list(number))
         self._labels = list(label_number)
         return variant, readings

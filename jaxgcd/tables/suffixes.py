@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 
 OPEN = 0
@@ -170,20 +169,24 @@ class SuffixClasses:
         kept = {terminal: fan for terminal, fan in follow if terminal in takes}
         return suffix_class if len(kept) == len(follow) else self.intern(kept, open_)
 
-    def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, ends: Mapping[int, int | None]) -> int:
-        """The class of a text that ends inside a lexeme with these exits.
-
-        `ends`: the boundary class that stands for each lexer state at a boundary, or None if no text can go on.
-        """
+    def ending(self, exits: Iterable[tuple[int, int]], fans: Sequence[int]) -> int:
+        """The class of a text that ends inside a lexeme with some exits; `fans` says what each gate leads to."""
         found = NOTHING
         for terminal, gate in sorted(exits):
-            fan: dict[int, int] = {}
-            for scanner, boundary in enumerate(graph.gates[gate].tolist()):
-                end = None if boundary == DEAD else ends[boundary]
-                if end is not None:
-                    fan[scanner] = self.intern({}, frozenset({end}))
-            found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
+            found = self.union(found, self.intern({terminal: fans[gate]}, frozenset()))
         return found
+
+    def ended(self, gate: Sequence[int], ends: Mapping[int, int | None]) -> int:
+        """The fan of a text that ends with a lexeme whose gate leads to some lexer states.
+
+        `ends`: the boundary class that stands for each of these, or None if no text can go on.
+        """
+        fan: dict[int, int] = {}
+        for scanner, boundary in enumerate(gate):
+            end = None if boundary == DEAD else ends[boundary]
+            if end is not None:
+                fan[scanner] = self.intern({}, frozenset({end}))
+        return self.fan(fan)
 
 
 class Lists:
