@@ -20,13 +20,25 @@ import numpy as np
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, ALWAYS, DEAD, MIXED, Item, Viability
-from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SEVERAL, UNKNOWN, Outcomes, Part, Pending
+from jaxgcd.tables.outcomes import (
+    ACCEPTED,
+    REJECTED,
+    SEVERAL,
+    SKIP,
+    SKIP_BITS,
+    UNKNOWN,
+    Held,
+    Outcomes,
+    Part,
+    Pending,
+)
 from jaxgcd.tables.suffixes import OPEN, SuffixClasses
 
 _BITS = 32
 _REST = (1 << _BITS) - 1
 
-# What a step of the parser leads to, as `number << 2 | kind`: an outcome, a part to wait for, a known stack.
+# What a step of the parser leads to, as `value << 2 | kind`: an outcome, a part to wait for and how many
+# states it skips, a known stack.
 _DONE, _WAITS, _SHIFTED = 0, 1, 2
 _FAILED = REJECTED << 2 | _DONE
 
@@ -98,6 +110,12 @@ class Acceptance:
         Returns:
             Outcomes, `int64[n]`.
         """
+        found = outcomes.copy()
+        looking = np.flatnonzero(outcomes & SKIP == 0)
+        found[looking] = self._look(outcomes[looking], states[looking])
+        return found
+
+    def _look(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
         place = self.outcomes.place(outcomes, states)
         found = self.outcomes.results[place]
         unknown = np.flatnonzero(found == UNKNOWN)
@@ -111,15 +129,15 @@ class Acceptance:
     def _passed(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
         """What becomes of waiting outcomes when the next state down the stack is known and passed over."""
         found = outcomes.copy()
-        todo = np.flatnonzero(self.outcomes.skip[found] == 0)
+        todo = np.flatnonzero(found & SKIP == 0)
         while len(todo):  # to an end: reductions that never end are refused before
-            found[todo] = self.read(found[todo], states[todo])
-            todo = todo[self.outcomes.skip[found[todo]] == 0]
-        return self.outcomes.lowered(found, (found > ACCEPTED).astype(np.int64))
+            found[todo] = self._look(found[todo], states[todo])
+            todo = todo[(found[todo] & SKIP == 0) & (found[todo] > ACCEPTED)]
+        return found - (found > ACCEPTED)
 
     def _evaluated(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """`read` for outcomes that do need the state."""
-        part, rest = self.outcomes.part[outcomes], self.outcomes.rest[outcomes]
+        """`_look` where the result is not known."""
+        part, rest = self.outcomes.parts_of(outcomes)
         single = part != SEVERAL
         found = np.zeros(len(outcomes), np.int64)
         found[single] = self._continued(self._steps(part[single], states[single]), rest[single])
@@ -137,14 +155,14 @@ class Acceptance:
         if fed is None:
             return _FAILED
         if isinstance(fed, Pop):
-            return self._waits(Pending(fed.skip, fed.nonterminal, terminal, sure))
+            return self._waits(Pending(fed.nonterminal, terminal, sure), fed.skip)
         viable = self._viability.viable(fed[-1])
         return (
             _FAILED if viable == DEAD else self._stacks.number(fed, sure and viable == ALIVE) << 2 | _SHIFTED
         )
 
-    def _waits(self, part: Part) -> int:
-        return self.outcomes.part_number(part) << 2 | _WAITS
+    def _waits(self, part: Part, skip: int) -> int:
+        return (self.outcomes.part_number(part) << SKIP_BITS | skip) << 2 | _WAITS
 
     def _steps(self, parts: np.ndarray, states: np.ndarray) -> np.ndarray:
         found = []
@@ -156,8 +174,8 @@ class Acceptance:
 
     def _reveal(self, part: Part, state: int) -> int:
         """The step of a part that looks at the next state on the stack."""
-        if isinstance(part, Item):
-            items = self._viability.reveal(part, state)
+        if isinstance(part, Held):
+            items = self._viability.reveal(Item(0, part.condition), state)
             return self._condition(items and {item._replace(skip=item.skip + 1) for item in items}) << 2
         target = self._machine.table.goto[state].get(part.nonterminal)
         fed = None if target is None else self._machine.feed((target,), part.terminal)
@@ -167,8 +185,10 @@ class Acceptance:
         """The outcome that waits for any of some items, or for nothing."""
         if items is None:
             return ACCEPTED
-        parts = np.array(sorted(self.outcomes.part_number(item) for item in items), np.int64)
-        return self.outcomes.any_of(self.outcomes.atoms(parts, 0 * parts).tolist()) if items else REJECTED
+        if not items:
+            return REJECTED
+        columns = ((self.outcomes.part_number(Held(item.condition)), 0, item.skip) for item in sorted(items))
+        return self.outcomes.any_of(self.outcomes.atoms(*np.array(list(columns), np.int64).T).tolist())
 
     def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
@@ -199,14 +219,15 @@ class Acceptance:
 
     def _continued(self, steps: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """The outcomes of some steps that have a rest each."""
-        number, kind = steps >> 2, steps & 3
-        found = number.copy()
+        value, kind = steps >> 2, steps & 3
+        found = value.copy()
         waits = np.flatnonzero(kind == _WAITS)
         if len(waits):
-            found[waits] = self.outcomes.atoms(number[waits], rest[waits])
+            part, skip = value[waits] >> SKIP_BITS, value[waits] & SKIP
+            found[waits] = self.outcomes.atoms(part, rest[waits], skip)
         shifted = np.flatnonzero(kind == _SHIFTED)
         if len(shifted):
-            found[shifted] = self._behind(number[shifted], rest[shifted])
+            found[shifted] = self._behind(value[shifted], rest[shifted])
         return found
 
     def _behind(self, stacks: np.ndarray, fans: np.ndarray) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Outcomes of token sequences on stacks known in part, by number.
+"""Outcomes of token sequences on stacks known in part, as numbers.
 
 An outcome is acceptance, rejection, or it waits for the stack: for an **atom**, which is a **part** that says
 what of the stack the parser needs next, and a rest that says what it reads then; or for any of several atoms.
-Equal outcomes have equal numbers.
+Equal outcomes are equal numbers. The low bits count the stack states that an outcome passes over before it
+needs one, so that passing over a state is a subtraction.
 """
 
 from __future__ import annotations
@@ -12,39 +13,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgcd._hashing import mixed
+from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import ParseTable
-from jaxgcd.parsing.viability import Item
 from jaxgcd.tables.growing import Growing
-from jaxgcd.tables.views import NO_VIEW, Views
+from jaxgcd.tables.views import Views
 
-REJECTED, ACCEPTED = 0, 1
+SKIP_BITS = 16
+SKIP = (1 << SKIP_BITS) - 1
+"""The bits of an outcome that say how many stack states it passes over first."""
+
+REJECTED, ACCEPTED = 0, 1 << SKIP_BITS
 """Outcomes; larger numbers wait."""
 
 UNKNOWN = -1
 SEVERAL = 0
 """In place of an atom's part: any of several atoms will do; the rest is the number of the set."""
 
-NEVER = 1 << 20
-"""What outcomes that do not wait `skip`."""
-
 _BITS = 32
-_STREAM = 2 << 32  # another one than that of the tokens' random integers
 
 
 class Pending(NamedTuple):
-    """Skip states, reveal one, go to `nonterminal`, shift `terminal`.
+    """Reveal a state, go to `nonterminal`, shift `terminal`.
 
     `sure`: every stack passed through so far can be completed, given that the first one could.
     """
 
-    skip: int
     nonterminal: int
     terminal: int
     sure: bool
 
 
-Part = Pending | Item
+class Held(NamedTuple):
+    """The stack must meet a condition of `Viability`."""
+
+    condition: int
+
+
+Part = Pending | Held
 
 
 class Outcomes:
@@ -57,42 +62,21 @@ class Outcomes:
 
     def __init__(self, table: ParseTable):
         self.views = Views(table)
-        self.parts: list[Part] = [Pending(NEVER, 0, 0, False)]  # in place of `SEVERAL`
+        self.parts: list[Part] = [Held(0)]  # in place of `SEVERAL`
+        self._longest = max((rule.size for rule in table.rules), default=0)
         self._part_number: dict[Part, int] = {}
         self._number: dict[int, int] = {}
         self._sets: list[tuple[int, ...]] = []
         self._set_number: dict[tuple[int, ...], int] = {}
-        self._part, self._rest = Growing(np.int64), Growing(np.int64)
-        self._skip, self._view = Growing(np.int64), Growing(np.int64)
-        self._factor, self._lowered = Growing(np.uint64), Growing(np.int64)
+        self._part, self._rest, self._view = Growing(np.int64), Growing(np.int64), Growing(np.int64)
         self._first, self._results = Growing(np.int64), Growing(np.int64)
-        none = np.zeros(2, np.int64)
-        self._add(none, none, none + NEVER, none)
-
-    @property
-    def part(self) -> np.ndarray:
-        """The part of each outcome."""
-        return self._part.values
-
-    @property
-    def rest(self) -> np.ndarray:
-        """The rest of each outcome."""
-        return self._rest.values
-
-    @property
-    def skip(self) -> np.ndarray:
-        """How many stack states each outcome passes over before it needs one."""
-        return self._skip.values
-
-    @property
-    def view(self) -> np.ndarray:
-        """How each outcome looks at the next state."""
-        return self._view.values
-
-    @property
-    def factor(self) -> np.ndarray:
-        """A random integer for each outcome."""
-        return self._factor.values
+        nothing = np.zeros(2, np.int64)
+        self._add(nothing, nothing, nothing)
+        self._results.values[:] = REJECTED, ACCEPTED
+        if self._longest > SKIP:
+            raise GrammarTooLarge(
+                f"A rule has {self._longest} symbols, more than {SKIP}; split it into several rules."
+            )
 
     @property
     def results(self) -> np.ndarray:
@@ -100,12 +84,25 @@ class Outcomes:
         return self._results.values
 
     def place(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Where in `results` stands what becomes of outcomes when `states` are next on the stack."""
-        return self._first.values[outcomes] + self.views.classes[self.view[outcomes], states]
+        """Where in `results` stands what becomes of outcomes that skip nothing, with `states` next."""
+        numbers = outcomes >> SKIP_BITS
+        return self._first.values[numbers] + self.views.classes[self._view.values[numbers], states]
+
+    def parts_of(self, outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The parts and the rests of waiting outcomes."""
+        numbers = outcomes >> SKIP_BITS
+        return self._part.values[numbers], self._rest.values[numbers]
+
+    def views_of(self, outcomes: np.ndarray) -> np.ndarray:
+        """How waiting outcomes that skip nothing look at the next state."""
+        return self._view.values[outcomes >> SKIP_BITS]
 
     def members(self, outcome: int) -> tuple[int, ...]:
         """The atoms of an outcome that waits."""
-        return self._sets[int(self.rest[outcome])] if self.part[outcome] == SEVERAL else (outcome,)
+        number, skip = outcome >> SKIP_BITS, outcome & SKIP
+        if self._part.values[number] != SEVERAL:
+            return (outcome,)
+        return tuple(atom + skip for atom in self._sets[int(self._rest.values[number])])
 
     def part_number(self, part: Part) -> int:
         """The number of a part."""
@@ -114,78 +111,42 @@ class Outcomes:
             self.parts.append(part)
         return number
 
-    def atoms(self, parts: np.ndarray, rests: np.ndarray) -> np.ndarray:
+    def atoms(self, parts: np.ndarray, rests: np.ndarray, skips: np.ndarray) -> np.ndarray:
         """The outcomes that wait for one part each."""
         keys, which = np.unique(parts << _BITS | rests, return_inverse=True)
         found = np.array([self._number.get(key, UNKNOWN) for key in keys.tolist()], np.int64)
         new = np.flatnonzero(found == UNKNOWN)
         if len(new):
-            part, rest = keys[new] >> _BITS, keys[new] & ((1 << _BITS) - 1)
+            part = keys[new] >> _BITS
             kinds, kind = np.unique(part, return_inverse=True)
-            skips, views = np.array([self._needs(self.parts[number]) for number in kinds.tolist()]).T
-            found[new] = self._add(part, rest, skips[kind], views[kind])
+            views = np.array([self._view_of(self.parts[number]) for number in kinds.tolist()])
+            found[new] = self._add(part, keys[new] & ((1 << _BITS) - 1), views[kind])
             self._number.update(zip(keys[new].tolist(), found[new].tolist(), strict=True))
-        return found[which]
+        return found[which] << SKIP_BITS | skips
 
     def any_of(self, outcomes: Iterable[int]) -> int:
         """The outcome "any of several", each of which waits."""
-        atoms = tuple(sorted({atom for outcome in outcomes for atom in self.members(outcome)}))
+        atoms = {atom for outcome in outcomes for atom in self.members(outcome)}
         if len(atoms) == 1:
-            return atoms[0]
-        if atoms not in self._set_number:
-            some = np.array(atoms)
-            view = self.views.joined(self.view[some].tolist())
-            columns = (SEVERAL, len(self._sets), self.skip[some].min(), view)
-            self._set_number[atoms] = int(self._add(*(np.array([value]) for value in columns))[0])
-            self._sets.append(atoms)
-        return self._set_number[atoms]
+            return atoms.pop()
+        skip = min(atom & SKIP for atom in atoms)
+        key = tuple(sorted(atom - skip for atom in atoms))
+        if key not in self._set_number:
+            looking = np.array([atom for atom in key if not atom & SKIP])
+            columns = SEVERAL, len(self._sets), self.views.joined(self.views_of(looking).tolist())
+            self._set_number[key] = int(self._add(*(np.array([value]) for value in columns))[0])
+            self._sets.append(key)
+        return self._set_number[key] << SKIP_BITS | skip
 
-    def lowered(self, outcomes: np.ndarray, by: np.ndarray) -> np.ndarray:
-        """Waiting outcomes once so many states, at most what they skip, were passed over."""
-        found = outcomes.copy()
-        todo = np.flatnonzero(by > 0)
-        while len(todo):
-            self._lower(np.unique(found[todo][self._lowered.values[found[todo]] == UNKNOWN]))
-            found[todo] = self._lowered.values[found[todo]]
-            by = by - 1
-            todo = todo[by[todo] > 0]
-        return found
+    def _view_of(self, part: Part) -> int:
+        return self.views.of_state() if isinstance(part, Held) else self.views.of_goto(part.nonterminal)
 
-    def _lower(self, outcomes: np.ndarray) -> None:
-        """Finds what outcomes are once one state was passed over."""
-        if not len(outcomes):
-            return
-        several = self.part[outcomes] == SEVERAL
-        self._lowered.values[outcomes[~several]] = self._lower_atoms(outcomes[~several])
-        if several.any():
-            sets = [self.members(outcome) for outcome in outcomes[several].tolist()]
-            atoms = np.concatenate([np.array(atoms) for atoms in sets])
-            lowered = self.lowered(atoms, np.ones(len(atoms), np.int64))
-            pieces = np.split(lowered, np.cumsum([len(atoms) for atoms in sets])[:-1])
-            self._lowered.values[outcomes[several]] = [self.any_of(piece.tolist()) for piece in pieces]
-
-    def _lower_atoms(self, atoms: np.ndarray) -> np.ndarray:
-        kinds, kind = np.unique(self.part[atoms], return_inverse=True)
-        parts = [self.parts[number] for number in kinds.tolist()]
-        lower = [self.part_number(part._replace(skip=part.skip - 1)) for part in parts]
-        return self.atoms(np.array(lower, np.int64)[kind], self.rest[atoms])
-
-    def _needs(self, part: Part) -> tuple[int, int]:
-        """What a part skips, and how it looks at the next state."""
-        if part.skip:
-            return part.skip, NO_VIEW
-        return 0, self.views.of_state() if isinstance(part, Item) else self.views.of_goto(part.nonterminal)
-
-    def _add(self, part: np.ndarray, rest: np.ndarray, skip: np.ndarray, view: np.ndarray) -> np.ndarray:
+    def _add(self, part: np.ndarray, rest: np.ndarray, view: np.ndarray) -> np.ndarray:
         numbers = np.arange(len(self._part), len(self._part) + len(part))
-        for column, values in zip(
-            (self._part, self._rest, self._skip, self._view, self._factor, self._lowered),
-            (part, rest, skip, view, mixed(numbers + _STREAM), np.full(len(part), UNKNOWN)),
-            strict=True,
-        ):
-            column.extend(values)
-        # What looks at nothing stays as it is.
         sizes = self.views.sizes[view]
+        self._part.extend(part)
+        self._rest.extend(rest)
+        self._view.extend(view)
         self._first.extend(len(self._results) + np.cumsum(sizes) - sizes)
-        self._results.extend(np.repeat(np.where(view == NO_VIEW, numbers, UNKNOWN), sizes))
+        self._results.extend(np.full(int(sizes.sum()), UNKNOWN))
         return numbers

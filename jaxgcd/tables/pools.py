@@ -15,15 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._hashing import mixed
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.growing import Growing, ranges
-from jaxgcd.tables.outcomes import ACCEPTED, UNKNOWN
+from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SKIP, UNKNOWN
 
 CHUNK = 1 << 19
 """About how many outcomes are looked at together."""
 
 NO_POOL = 0
+_STREAM = 2 << 32  # not that of the tokens' random integers
 NOTHING = 0
 """The portion without tokens."""
 
@@ -63,18 +65,14 @@ class Pools:
         self.sums = Growing(np.uint64)
         self.sums.extend([0])
         self._portion_number: dict[int, int] = {0: NOTHING}
-        self._landings: dict[int, int] = {0: 0}
-        self._landing_pool, self._landing_skip = Growing(np.int64), Growing(np.int64)
-        self._number: dict[int, int] = {}
+        self._number: dict[int, int] = {0: NO_POOL}
         self._members, self._member_sums = Growing(np.int64), Growing(np.uint64)
         self._start, self._length = Growing(np.int64), Growing(np.int64)
         self._view, self._first_step = Growing(np.int64), Growing(np.int64)
         self._accepted, self._pool, self._skip = Growing(np.int64), Growing(np.int64), Growing(np.int64)
         self._origins: list[tuple[int, np.ndarray]] = [(0, np.zeros(0, np.int32))]
-        for column in (self._landing_pool, self._landing_skip, self._start, self._length):
+        for column in (self._start, self._length, self._view, self._first_step):
             column.extend([0])
-        self._view.extend([0])
-        self._first_step.extend([0])
 
     def __len__(self) -> int:
         return len(self._origins)
@@ -92,15 +90,16 @@ class Pools:
         """
         first = np.cumsum(length) - length
         accepted = self._accept(outcomes, sums, first, origins)
-        waiting = np.where(outcomes > ACCEPTED, self._outcomes.factor[outcomes] * sums, np.uint64(0))
-        keys, where, which = np.unique(
-            np.add.reduceat(waiting, first), return_index=True, return_inverse=True
-        )
-        new = np.array([key not in self._landings for key in keys.tolist()])
+        waiting = outcomes > ACCEPTED
+        skip = np.minimum.reduceat(np.where(waiting, outcomes & SKIP, SKIP), first)
+        lowered = np.where(waiting, outcomes - np.repeat(skip, length), REJECTED)
+        hashes = np.where(waiting, mixed(lowered + _STREAM) * sums, np.uint64(0))
+        keys, where, which = np.unique(np.add.reduceat(hashes, first), return_index=True, return_inverse=True)
+        new = np.array([key not in self._number for key in keys.tolist()])
         if new.any():
-            self._make(keys[new], where[new], outcomes, sums, length, origins)
-        landing = np.array([self._landings[key] for key in keys.tolist()])[which]
-        return Landing(accepted, self._landing_pool.values[landing], self._landing_skip.values[landing])
+            self._make(keys[new], where[new], lowered, sums, length, origins)
+        pool = np.array([self._number[key] for key in keys.tolist()])[which]
+        return Landing(accepted, pool, skip)
 
     def _accept(self, outcomes, sums, first: np.ndarray, origins: np.ndarray) -> np.ndarray:
         """The portions of the tokens accepted in sets of outcomes that begin at `first`."""
@@ -148,60 +147,46 @@ class Pools:
             column.values[steps] = values
 
     def _make(self, keys, jobs, outcomes, sums, length, origins) -> None:
-        """Adds the landings of some of the sets."""
+        """Adds the pools of some of the sets; `REJECTED` stands for all that does not wait."""
         first = np.cumsum(length) - length
         index = ranges(first[jobs], length[jobs])
         outcomes, sums, length = outcomes[index], sums[index], length[jobs]
-        owner = np.repeat(np.arange(len(jobs)), length)
-        skip = np.minimum.reduceat(self._outcomes.skip[outcomes], np.cumsum(length) - length)
-        waiting = outcomes > ACCEPTED
-        lowered = self._outcomes.lowered(outcomes[waiting], skip[owner[waiting]])
-        pairs, which = np.unique(owner[waiting] << 32 | lowered, return_inverse=True)
+        waiting = np.flatnonzero(outcomes != REJECTED)
+        owner = np.repeat(np.arange(len(jobs)), length)[waiting]
+        own, which = np.unique(outcomes[waiting], return_inverse=True)
+        pairs, which = np.unique(owner * len(own) + which, return_inverse=True)
         total = np.zeros(len(pairs), np.uint64)
         np.add.at(total, which, sums[waiting])
-        pool_of, members = pairs >> 32, pairs & 0xFFFFFFFF
+        pool_of, members = pairs // len(own), own[pairs % len(own)]
         start = np.searchsorted(pool_of, np.arange(len(jobs) + 1))
         place = np.full(len(outcomes), -1, np.int32)
-        place[waiting] = which - start[owner[waiting]]
-        places = np.split(place, np.cumsum(length)[:-1])
-        numbers = self._pools_of(members, total, start, origins[jobs], places)
-        self._landings.update(
-            zip(keys.tolist(), range(len(self._landings), len(self._landings) + len(keys)), strict=True)
-        )
-        self._landing_pool.extend(numbers)
-        self._landing_skip.extend(skip)
-
-    def _pools_of(self, members, sums, start, origins, places) -> list[int]:
-        """The numbers of pools; `start` says where each one's members begin."""
-        hashes = np.add.reduceat(self._outcomes.factor[members] * sums, start[:-1]).tolist()
-        numbers, new = [], []
-        for i, key in enumerate(hashes):
-            if key not in self._number:
-                self._number[key] = len(self._origins)
-                self._origins.append((int(origins[i]), places[i]))
-                new.append(i)
-            numbers.append(self._number[key])
-        if len(self) > self._limit:
+        place[waiting] = which - start[owner]
+        number = len(self)
+        if number + len(jobs) > self._limit:
             raise GrammarTooLarge(
                 f"The stack walk has more than {self._limit} nodes; the grammar is too large."
             )
-        if new:
-            self._add(members, sums, start, np.array(new))
-        return numbers
+        self._number.update(zip(keys.tolist(), range(number, number + len(jobs)), strict=True))
+        self._origins += zip(origins[jobs].tolist(), np.split(place, np.cumsum(length)[:-1]), strict=True)
+        self._start.extend(len(self._members) + start[:-1])
+        self._length.extend(np.diff(start))
+        self._members.extend(members)
+        self._member_sums.extend(total)
+        self._add_steps(self._joint_views(members, start))
 
-    def _add(self, members: np.ndarray, sums: np.ndarray, start: np.ndarray, new: np.ndarray) -> None:
-        length = np.diff(start)[new]
-        index = ranges(start[new], length)
-        self._start.extend(len(self._members) + np.cumsum(length) - length)
-        self._length.extend(length)
-        self._members.extend(members[index])
-        self._member_sums.extend(sums[index])
-        views = self._outcomes.views
-        own = self._outcomes.view[members[index]]
-        pairs = np.unique(np.repeat(np.arange(len(new)), length) << 32 | own)
-        looks = np.split(pairs & 0xFFFFFFFF, np.searchsorted(pairs >> 32, np.arange(1, len(new))))
-        view = np.array([views.joined(some.tolist()) for some in looks])
-        sizes = views.sizes[view]
+    def _joint_views(self, members: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """How pools look at the next state, from their members, which begin at `start`."""
+        looking = members & SKIP == 0
+        own = np.where(looking, self._outcomes.views_of(members), 0)
+        view = np.maximum.reduceat(own, start[:-1])
+        other = looking & (own != np.repeat(view, np.diff(start)))
+        for pool in np.flatnonzero(np.logical_or.reduceat(other, start[:-1])).tolist():
+            some = np.unique(own[start[pool] : start[pool + 1]])
+            view[pool] = self._outcomes.views.joined(some.tolist())
+        return view
+
+    def _add_steps(self, view: np.ndarray) -> None:
+        sizes = self._outcomes.views.sizes[view]
         self._view.extend(view)
         self._first_step.extend(len(self._pool) + np.cumsum(sizes) - sizes)
         steps = int(sizes.sum())

@@ -170,7 +170,7 @@ class SuffixClasses:
         return suffix_class if len(kept) == len(follow) else self.intern(kept, open_)
 
     def ending(self, exits: Iterable[tuple[int, int]], fans: Sequence[int]) -> int:
-        """The class of a text that ends inside a lexeme with some exits; `fans` says what each gate leads to."""
+        """The class of a text that ends inside a lexeme with some exits; `fans`: what each gate leads to."""
         found = NOTHING
         for terminal, gate in sorted(exits):
             found = self.union(found, self.intern({terminal: fans[gate]}, frozenset()))
