@@ -450,6 +450,29 @@ def test_slow_sentencepiece_tokenizer_is_read_like_its_model():
     )
 
 
+def test_a_class_that_rewrites_blanks_is_refused(byte_level):
+    tokenizer = slow_byte_level(byte_level, " ")
+    tokenizer.__class__ = type("CpmTokenizer", (type(tokenizer),), {})
+    with pytest.raises(VocabularyError, match="pieces of a `CpmTokenizer` are not known to concatenate"):
+        Vocabulary.from_tokenizer(tokenizer)
+
+
+@pytest.mark.parametrize(
+    "name", ["MistralCommonTokenizer", "MistralCommonBackend"]
+)  # in transformers 4, in 5
+def test_classes_around_mistral_common_are_read_through(name):
+    _, own = kept("mistral, sentencepiece")
+    mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
+    wrapper = type(name, (), {"__module__": "transformers.tokenization_mistral_common"})()
+    wrapper.tokenizer = mistral.MistralTokenizer.v1()
+    assert Vocabulary.from_tokenizer(wrapper) == own
+
+
+def test_wrappers_of_the_library_tokenizers_are_read_through(byte_level):
+    wrapper = pytest.importorskip("tokenizers.implementations").BaseTokenizer(byte_level)
+    assert Vocabulary.from_tokenizer(wrapper, eos=[0]) == Vocabulary.from_tokenizer(byte_level, eos=[0])
+
+
 def test_slow_tokenizers_without_pieces_are_named():
     transformers = pytest.importorskip("transformers")
     with pytest.raises(VocabularyError, match=r"pieces of a `ByT5Tokenizer` .* else build `Vocabulary"):
@@ -635,3 +658,12 @@ for v in (a, b):
         assert run.returncode == 0, run.stderr
         outputs.add(run.stdout)
     assert len(outputs) == 1
+
+
+def test_the_table_in_the_docs_names_these_tokenizers():
+    page = (Path(__file__).parent.parent / "docs" / "tokenizers.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if "|" in line
+    ]
+    listed = {row[0]: row[2] for row in rows if row[0] in BY_NAME}
+    assert listed == {kind.name: f"{kind.tokens:,}" for kind in KINDS}
