@@ -12,7 +12,7 @@ from jaxgcd.errors import VocabularyError
 
 from .contents import Contents
 from .fast import read_tokenizer
-from .pieces import METASPACE, byte_level, byte_of_character, plain, replaced
+from .pieces import byte_level, byte_of_character, plain
 from .sentencepiece import SPECIAL, Kind, kinds, spell
 
 # They write blanks and line breaks in characters of their own, and undo that when they decode.
@@ -62,7 +62,7 @@ def _read_slow_sentencepiece(tokenizer: Any) -> Contents:
         kind = kind_of.get(piece, Kind.CONTROL)  # the class's own placeholders are no text either
         return spell(piece, kind), kind in SPECIAL
 
-    contents = _read_slow(tokenizer, read, lambda piece: replaced([(METASPACE, " ")], False, piece))
+    contents = _read_slow(tokenizer, read, lambda piece: spell(piece, Kind.USER_DEFINED))
     own = {i for piece, i in tokenizer.get_vocab().items() if kind_of.get(piece) == Kind.USER_DEFINED}
     return dataclasses.replace(contents, added=contents.added.union(own - contents.special))
 
