@@ -15,35 +15,10 @@ import jaxgcd
 from jaxgcd.vocabulary import Vocabulary
 
 FRAGMENTS = [
-    *(
-        " ",
-        "  ",
-        "\n",
-        "\n\n",
-        "\t",
-        "\r\n",
-        " the",
-        "hello",
-        "don't",
-        "The",
-        "123456",
-        '{"a": [1]}',
-        "\x00\x07",
-    ),
-    *("▁", "▁▁", "<0x41>", "Ġ", "e\u0301", "\u212b", "ﬁ", "½", "Ⅳ", "naïve", "日本語", "한글", "नमस्ते", "🙂"),
-    *(
-        "👩‍👩‍👧",
-        "\u00a0",
-        "\u2009",
-        "\u3000",
-        "\u200b",
-        "\u00ad",
-        "\ufeff",
-        "\x7f",
-        "\u0085",
-        "\U000e0041",
-        "ﷺ",
-    ),
+    *(" ", "  ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u2009", "\u3000", "\u0085", "\u200b", "\ufeff"),
+    *(" the", "hello", "don't", "The", "123456", '{"a": [1]}', "\x00\x07", "\x7f", "\u00ad", "\U000e0041"),
+    *("▁", "▁▁", "<0x41>", "Ġ", "e\u0301", "\u212b", "ﬁ", "½", "Ⅳ", "naïve", "日本語", "한글", "नमस्ते"),
+    *("🙂", "👩‍👩‍👧", "ﷺ"),
 ]
 # No later letters: the libraries' tables of what NFC composes are of different ages.
 LETTERS = st.characters(max_codepoint=0x2FF) | st.sampled_from("жЖ中ابאあア\u0308\u0303")
