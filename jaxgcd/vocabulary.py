@@ -6,7 +6,7 @@ every grammar that is compiled for it. Two vocabularies with the same contents c
 
 Token bytes are taken **as they are**. In particular a leading metaspace is a space: the
 SentencePiece token `▁a` adds " a", also at the start of a generation, where the tokenizer's own
-`decode` would drop that space.
+`decode` would drop that space. How each kind of tokenizer is read: `jaxgcd/tokenizers/`.
 """
 
 import dataclasses
@@ -14,19 +14,25 @@ import functools
 import hashlib
 import json
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import reprlib
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int16, Int32
 
 from jaxgcd.errors import VocabularyError
+from jaxgcd.tokenizers import read
+from jaxgcd.tokenizers.contents import MAX_SIZE, Added
 
 END_OF_TEXT = 256
 """The symbol that EOS tokens spell; symbols 0 to 255 are bytes."""
 
 MAX_TOKEN_BYTES = 4096
 """A token with more bytes than this is refused: its suffixes alone would be thousands of strings."""
+
+MAX_TOTAL_BYTES = 1 << 23
+"""All usable tokens together have at most so many bytes, each of which can begin a suffix of its own."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,7 +87,8 @@ class Vocabulary:
 
     Raises:
         VocabularyError: the list is empty, has no EOS or no usable token; a token is not `bytes` or
-            longer than 4,096 bytes; an id is out of range; `size` is too small.
+            longer than 4,096 bytes; the tokens have more than 2**23 bytes in all; an id is out of range;
+            `size` is too small or above 2**22.
 
     >>> vocabulary = Vocabulary([b"<eos>", b"a", b"ba"], eos=[0], size=64)
     >>> vocabulary
@@ -99,8 +106,8 @@ class Vocabulary:
         self,
         tokens: Sequence[bytes],
         *,
-        eos: Sequence[int],
-        special: Sequence[int] = (),
+        eos: Collection[int],
+        special: Collection[int] = (),
         size: int | None = None,
     ) -> None:
         if not isinstance(tokens, Sequence):
@@ -111,6 +118,7 @@ class Vocabulary:
         count = len(tokens)
         if not count:
             raise VocabularyError("The token list is empty: `tokens` needs one `bytes` per token id.")
+        size = _checked_size(size, count)
         ends = frozenset(_checked_ids("eos", eos, count))
         if not ends:
             raise VocabularyError("No EOS token: `eos` needs at least one token id that ends the text.")
@@ -120,29 +128,40 @@ class Vocabulary:
         object.__setattr__(self, "tokens", spelled)
         object.__setattr__(self, "eos", tuple(sorted(ends)))
         object.__setattr__(self, "special", unspoken)
-        object.__setattr__(self, "size", _checked_size(size, count))
-        if not any(self.usable):
-            raise VocabularyError("No usable token: every token is empty, special or EOS.")
+        object.__setattr__(self, "size", size)
+        _check_total(sum(len(token) for token, usable in zip(spelled, self.usable, strict=True) if usable))
 
     @classmethod
     def from_tokenizer(
-        cls, tokenizer: Any, *, size: int | None = None, eos: Sequence[int] | None = None
+        cls,
+        tokenizer: Any,
+        *,
+        size: int | None = None,
+        eos: Collection[int] | None = None,
+        added: Added = "never",
     ) -> "Vocabulary":
         """Read the token bytes from a tokenizer's vocabulary (never from `decode`, which loses bytes).
 
         Args:
-            tokenizer: a `tokenizers.Tokenizer`, a fast transformers tokenizer (both byte-level or
-                metaspace, with or without byte fallback), or a `sentencepiece.SentencePieceProcessor`.
+            tokenizer: a `tokenizers.Tokenizer` or a transformers tokenizer, fast or slow (both
+                byte-level or metaspace, with or without byte fallback), a
+                `sentencepiece.SentencePieceProcessor`, a `tiktoken.Encoding`, or a tokenizer of
+                mistral-common.
             size: width of the model's logits where they are wider than the tokenizer's vocabulary.
             eos: ids that end the text; the tokenizer's own EOS by default. A plain
-                `tokenizers.Tokenizer` does not know its EOS, so there it must be given.
+                `tokenizers.Tokenizer` does not know its EOS, so there it must be given. Chat models
+                often end a turn with one id and a text with another: name both.
+            added: what becomes of tokens that were added to the vocabulary without being special
+                (`<think>`, `<tool_call>`; SentencePiece's user-defined symbols): "never" allowed, or
+                "text" that they spell. Those of blanks alone are text in any case.
 
-        Special, control and unknown tokens become `special`; added tokens that are not special are
-        text. A leading metaspace is a space, also at the start of a generation.
+        Special, control, unknown and unused tokens, and ids that the tokenizer lacks, are never allowed.
+        A leading metaspace is a space, also at the start of a generation. docs/tokenizers.md has the rules
+        of each kind of tokenizer.
 
         Raises:
             VocabularyError: the kind of tokenizer is not supported, its pieces do not concatenate to
-                the text (WordPiece, WordLevel), or no EOS is known.
+                the text (WordPiece, CLIP), or no EOS is known.
 
         >>> from tokenizers import Tokenizer, decoders, models
         >>> tokenizer = Tokenizer(models.BPE({"</s>": 0, "▁": 1, "▁a": 2, "a": 3}, [("▁", "a")]))
@@ -150,12 +169,12 @@ class Vocabulary:
         >>> Vocabulary.from_tokenizer(tokenizer, eos=[0]).tokens[2]
         b' a'
         """
-        tokens, special, own_eos = _reader(tokenizer)(tokenizer)
-        ends = own_eos if eos is None else eos
-        if eos is None and not own_eos:
+        contents = read(tokenizer)
+        if eos is None and not contents.eos:
             name = type(tokenizer).__name__
             raise VocabularyError(f"`{name}` names no EOS token: pass `eos` with the ids that end the text.")
-        return cls(tokens, eos=ends, special=special, size=size)
+        ends = contents.eos if eos is None else eos
+        return cls(contents.token_list(), eos=ends, special=contents.unspoken(added), size=size)
 
     def __len__(self) -> int:
         """Number of tokens, without padding."""
@@ -210,35 +229,47 @@ class Vocabulary:
         return frozenset(np.unique(self.spelling.symbols).tolist()) - {END_OF_TEXT}
 
 
-def _checked_ids(name: str, ids: Sequence[int], count: int) -> list[int]:
-    try:
-        checked = [operator.index(i) for i in ids]
-    except TypeError:
-        raise VocabularyError(f"`{name}` must be a sequence of token ids, got {ids!r}.") from None
-    for i in checked:
-        if not 0 <= i < count:
+def _checked_ids(name: str, ids: Collection[int], count: int) -> list[int]:
+    if not isinstance(ids, Collection) or isinstance(ids, str | bytes | bytearray):
+        raise VocabularyError(f"`{name}` must be a sequence of token ids, got {reprlib.repr(ids)}.")
+    checked = []
+    for i in ids:
+        try:
+            checked.append(operator.index(i))
+        except TypeError:
+            message = f"`{name}` must be a sequence of token ids, but holds {reprlib.repr(i)}."
+            raise VocabularyError(message) from None
+        if not 0 <= checked[-1] < count:
             raise VocabularyError(f"`{name}` names token id {i}, but the ids go from 0 to {count - 1}.")
     return checked
 
 
 def _checked_token(i: int, token: object, unusable: bool) -> bytes:
     if not isinstance(token, bytes):
-        raise VocabularyError(f"Token {i} is a `{type(token).__name__}`, not `bytes`: {token!r}.")
+        kind = type(token).__name__
+        raise VocabularyError(f"Token {i} is a `{kind}`, not `bytes`: {reprlib.repr(token)}.")
     if len(token) > MAX_TOKEN_BYTES and not unusable:
         raise VocabularyError(f"Token {i} has {len(token)} bytes; at most {MAX_TOKEN_BYTES} are supported.")
     return bytes(token)
 
 
 def _checked_size(size: int | None, count: int) -> int:
-    if size is None:
-        return count
     try:
-        size = operator.index(size)
+        size = count if size is None else operator.index(size)
     except TypeError:
-        raise VocabularyError(f"`size` must be an integer or None, got {size!r}.") from None
+        raise VocabularyError(f"`size` must be an integer or None, got {reprlib.repr(size)}.") from None
     if size < count:
         raise VocabularyError(f"`size`, the width of the logits, is {size}, less than the {count} tokens.")
+    if size > MAX_SIZE:
+        raise VocabularyError(f"The vocabulary is {size} ids wide; the limit is {MAX_SIZE}.")
     return size
+
+
+def _check_total(total: int) -> None:
+    if not total:
+        raise VocabularyError("No usable token: every token is empty, special or EOS.")
+    if total > MAX_TOTAL_BYTES:
+        raise VocabularyError(f"The tokens have {total} bytes together; the limit is {MAX_TOTAL_BYTES}.")
 
 
 def _frozen(values: Any, dtype: type) -> np.ndarray:
@@ -287,119 +318,3 @@ def _suffixes(spelling: Spelling) -> Strings:
         length=_frozen(lengths, np.int32),
         token_string=_frozen(current, np.int32),
     )
-
-
-# What a tokenizer yields: (bytes per id, special ids, EOS ids).
-_Contents = tuple[list[bytes], list[int], list[int]]
-
-
-def _is_a(tokenizer: object, package: str, name: str) -> bool:
-    bases = type(tokenizer).__mro__
-    return any(base.__module__.split(".")[0] == package and base.__name__ == name for base in bases)
-
-
-def _reader(tokenizer: object) -> Callable[[Any], _Contents]:
-    """Pick by class name, so that none of the optional packages is imported here."""
-    if _is_a(tokenizer, "tokenizers", "Tokenizer"):
-        return _read_fast
-    if _is_a(tokenizer, "sentencepiece", "SentencePieceProcessor"):
-        return _read_sentencepiece
-    if _is_a(getattr(tokenizer, "backend_tokenizer", None), "tokenizers", "Tokenizer"):
-        return _read_transformers
-    kind = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
-    raise VocabularyError(
-        f"Cannot read the vocabulary of a `{kind}`. Supported: `tokenizers.Tokenizer`, fast transformers "
-        "tokenizers, `sentencepiece.SentencePieceProcessor`; else build `Vocabulary(tokens, eos=...)`."
-    )
-
-
-def _read_sentencepiece(processor: Any) -> _Contents:
-    ids = list(range(processor.vocab_size()))
-    pieces, is_byte = processor.id_to_piece(ids), processor.is_byte(ids)
-    kinds = zip(processor.is_control(ids), processor.is_unknown(ids), processor.is_unused(ids), strict=True)
-    tokens = [
-        bytes([int(piece[1:-1], 16)]) if byte else piece.replace("▁", " ").encode()
-        for piece, byte in zip(pieces, is_byte, strict=True)
-    ]
-    eos = processor.eos_id()
-    return tokens, [i for i, kind in enumerate(kinds) if any(kind)], [eos] if eos >= 0 else []
-
-
-def _read_transformers(tokenizer: Any) -> _Contents:
-    tokens, special, _ = _read_fast(tokenizer.backend_tokenizer)
-    eos = tokenizer.eos_token_id
-    ends = [] if eos is None else list(eos) if isinstance(eos, Iterable) else [eos]
-    return tokens, [*special, *(i for i in tokenizer.all_special_ids if i < len(tokens))], ends
-
-
-def _read_fast(tokenizer: Any) -> _Contents:
-    """Read a `tokenizers.Tokenizer`: its pieces by id, spelled as its own decoder says."""
-    settings = json.loads(tokenizer.to_str())
-    model, added = settings["model"], {token["id"]: token for token in settings["added_tokens"]}
-    vocab = tokenizer.get_vocab(with_added_tokens=True)
-    spell, spell_added = _spellings(settings)
-    tokens = [b""] * (max(vocab.values(), default=-1) + 1)
-    for piece, i in vocab.items():
-        tokens[i] = (spell_added if i in added else spell)(piece)
-    special = [i for i, token in added.items() if token["special"]]
-    unknown = model.get("unk_id") if model["type"] == "Unigram" else vocab.get(model.get("unk_token"))
-    return tokens, special if unknown is None else [*special, unknown], []
-
-
-def _components(node: Any) -> list[dict[str, Any]]:
-    """All pre-tokenizers, decoders or normalizers of a (possibly nested) sequence, in order."""
-    if node is None:
-        return []
-    inner = next((node[key] for key in ("pretokenizers", "decoders", "normalizers") if key in node), None)
-    return [node] if inner is None else [leaf for child in inner for leaf in _components(child)]
-
-
-def _spellings(settings: dict[str, Any]) -> tuple[Callable[[str], bytes], Callable[[str], bytes]]:
-    """How this tokenizer's pieces spell bytes: a function for the model's pieces, one for added tokens."""
-    stages = {key: _components(settings[key]) for key in ("normalizer", "pre_tokenizer", "decoder")}
-    if any(part["type"] == "ByteLevel" for parts in stages.values() for part in parts):
-        return _from_byte_level, str.encode
-    decoder = [part for part in stages["decoder"] if part["type"] not in ("Fuse", "Strip", "ByteFallback")]
-    fallback = any(part["type"] == "ByteFallback" for part in stages["decoder"])
-    fallback = fallback or settings["model"].get("byte_fallback", False)
-    if not stages["decoder"]:
-        decoder = [part for part in stages["pre_tokenizer"] if part["type"] == "Metaspace"]
-    replaced = [_replacement(part) for part in decoder]
-    if None in replaced or not (replaced or stages["decoder"]):
-        names = ", ".join(part["type"] for part in decoder) or "none"
-        raise VocabularyError(
-            f"The pieces of this {settings['model']['type']} tokenizer (decoder: {names}) do not concatenate "
-            "to the text. Supported: byte-level and metaspace; else build `Vocabulary(tokens, eos=...)`."
-        )
-    rules = [rule for rule in replaced if rule is not None]
-    return functools.partial(_from_text, rules, fallback), functools.partial(_from_text, rules, False)
-
-
-def _replacement(part: dict[str, Any]) -> tuple[str, str] | None:
-    if part["type"] == "Metaspace":
-        return part["replacement"], " "
-    if part["type"] == "Replace" and "String" in part["pattern"]:
-        return part["pattern"]["String"], part["content"]
-    return None
-
-
-def _from_text(rules: list[tuple[str, str]], byte_fallback: bool, piece: str) -> bytes:
-    if byte_fallback and len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
-        return bytes([int(piece[3:5], 16)])
-    for old, new in rules:
-        piece = piece.replace(old, new)
-    return piece.encode()
-
-
-@functools.cache
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable Latin-1 stands for itself, the other bytes for U+0100 and up, in order."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
-
-
-def _from_byte_level(piece: str) -> bytes:
-    """A piece with a character outside the table stands for itself, as in the tokenizer's own decoder."""
-    table = _byte_of_character()
-    return bytes(table[c] for c in piece) if all(c in table for c in piece) else piece.encode()
