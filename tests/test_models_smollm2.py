@@ -15,7 +15,7 @@ pytestmark = pytest.mark.model
 @pytest.fixture(scope="module")
 def smollm2(smollm2_file) -> models.LoadedModel:
     assert models.smollm2_path() == smollm2_file
-    return models.load_gguf(smollm2_file, progress=False)
+    return models.load(smollm2_file, progress=False)
 
 
 def test_config(smollm2):

@@ -49,7 +49,7 @@ def build(
     graphdef, abstract = nnx.split(nnx.eval_shape(lambda: Llama(config, dtype=dtype, rngs=nnx.Rngs(0))))
     flat: Any = nnx.to_flat_state(abstract)  # flax types the parts of a path as any keys
     slots = [(path, name_of(path), slot) for path, slot in flat]
-    _check_present([name for _, name, _ in slots], tensors)
+    _check_present(sorted(name for _, name, _ in slots), tensors)
     if extra := sorted(set(tensors.names) - {name for _, name, _ in slots}):
         raise ModelError(f"tensors that this decoder does not use: {_some(extra)}")
     filled = []
