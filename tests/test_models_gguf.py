@@ -127,7 +127,11 @@ MATRIX = np.ones((4, 4), np.float32)
         ({"tokenizer.ggml.eot_token_id": 13}, "the EOS id 13 is not a token id below 13"),
         ({"tokenizer.ggml.tokens": 5}, "`tokenizer.ggml.tokens` must be a list of str"),
         ({"tokenizer.chat_template": 5}, "`tokenizer.chat_template` must be a text, not 5"),
-        ({"tokenizer.ggml.model": "llama"}, "tokenizer kind 'llama' is not supported"),
+        (
+            {"tokenizer.ggml.model": "bert"},
+            "kind 'bert' is not supported; 'gpt2' and 'llama' are; pass `tokenizer`",
+        ),
+        ({"skip": ["tokenizer.ggml.merges"]}, "no entry `tokenizer.ggml.merges`; pass `tokenizer`"),
         ({"tokenizer.ggml.pre": "strange"}, "pre-tokenizer 'strange' is not supported"),
         ({"tokenizer.ggml.tokens": TOKENS[:-1]}, "12 tokens with 13 token types"),
         ({"tokenizer.ggml.tokens": [*TOKENS[:-1], "a"]}, "only 12 of 13 tokens are distinct"),

@@ -20,10 +20,10 @@ from jaxgcd.errors import ModelError
 from .chat import ChatTemplate
 from .config import LlamaConfig
 from .gguf_config import read_config
+from .gguf_tokenizer import gguf_tokenizer, special_token
 from .loaded import LoadedModel, checked_eos
 from .names import gguf_name
 from .settings import Settings
-from .tokenizer import byte_level_tokenizer
 from .weights import build
 
 if TYPE_CHECKING:
@@ -129,46 +129,17 @@ def _halves(name: str, values: np.ndarray, heads: int) -> np.ndarray:
 
 
 def _tokenizer(fields: Mapping[str, Any]) -> "Tokenizer":
-    settings = Settings(fields)
-    if (kind := settings.text("tokenizer.ggml.model")) != "gpt2":
-        raise ModelError(
-            f"tokenizer kind {kind!r} is not supported; 'gpt2' (byte-level BPE) is; pass `tokenizer`"
-        )
-    tokenizer = byte_level_tokenizer(
-        _list(fields, "tokenizer.ggml.tokens", str),
-        _list(fields, "tokenizer.ggml.token_type", int),
-        _list(fields, "tokenizer.ggml.merges", str),
-        settings.text("tokenizer.ggml.pre", "gpt-2"),
-    )
-    if settings.flag("tokenizer.ggml.add_bos_token", False) and (bos := _special_token(fields, "bos")):
-        template = require("tokenizers.processors", "models").TemplateProcessing
-        special = [(bos, tokenizer.token_to_id(bos))]
-        tokenizer.post_processor = template(single=[bos, "$A"], special_tokens=special)
-    return tokenizer
-
-
-def _list(fields: Mapping[str, Any], name: str, kind: type) -> list[Any]:
-    values = fields[name]
-    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-        raise ModelError(f"`{name}` must be a list of {kind.__name__}")
-    return values
-
-
-def _special_token(fields: Mapping[str, Any], name: str) -> str:
-    index = Settings(fields).integer(f"tokenizer.ggml.{name}_token_id", None)
-    if index is None:
-        return ""
-    tokens = _list(fields, "tokenizer.ggml.tokens", str)
-    if not 0 <= index < len(tokens):
-        raise ModelError(f"`tokenizer.ggml.{name}_token_id` is {index}, but there are {len(tokens)} tokens")
-    return tokens[index]
+    try:
+        return gguf_tokenizer(fields)
+    except ModelError as error:
+        raise ModelError(f"{error}; pass `tokenizer` to take another one") from error
 
 
 def _chat_template(fields: Mapping[str, Any]) -> ChatTemplate | None:
     source = Settings(fields).text("tokenizer.chat_template", None)
     if source is None:
         return None
-    return ChatTemplate(source, bos=_special_token(fields, "bos"), eos=_special_token(fields, "eos"))
+    return ChatTemplate(source, bos=special_token(fields, "bos"), eos=special_token(fields, "eos"))
 
 
 def _eos_ids(fields: Mapping[str, Any]) -> list[Any]:
