@@ -189,7 +189,7 @@ def test_a_dtype_that_numpy_lacks(folder):
     header[name] |= {"dtype": "F8_E8M0", "shape": [4 * int(np.prod(header[name]["shape"]))]}
     text = json.dumps(header).encode()
     (folder / SHARD).write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
-    fails(folder, f"tensor '{name}'")
+    fails(folder, f"tensor '{name}'|{SHARD}: not a complete")  # an older safetensors lacks it, too
 
 
 def test_a_head_that_is_tied_and_yet_another_matrix(folder):
