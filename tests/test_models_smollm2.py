@@ -1,5 +1,7 @@
 """SmolLM2-135M-Instruct: its tokenizer, and that it knows the capital of France."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.model
 @pytest.fixture(scope="module")
 def smollm2(smollm2_file) -> models.LoadedModel:
     assert models.smollm2_path() == smollm2_file
-    return models.load_gguf(smollm2_file, progress=False)
+    return models.load(smollm2_file, progress=False)
 
 
 def test_config(smollm2):
@@ -67,6 +69,13 @@ def test_the_capital_of_france(smollm2):
         answer.append(int(token[0]))
     assert answer[-1] in smollm2.eos_ids
     assert smollm2.tokenizer.decode(answer) == "The capital of France is Paris."
+
+
+def test_the_example_of_the_documentation(smollm2_file, capsys):
+    page = (Path(__file__).parent.parent / "docs" / "models.md").read_text()
+    example = page.split("```python\n")[1].split("```")[0]
+    exec(example.replace("path/to/folder-or-file.gguf", str(smollm2_file)), {})
+    assert capsys.readouterr().out.strip() in ("yes", "no")
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -1,7 +1,6 @@
 """Causal attention over the cache, with rotary positions and grouped key-value heads.
 
-Rotary embeddings: Su et al. 2021 (RoFormer), in the layout of two halves that transformers uses:
-component `i` turns with component `i + head_dim / 2`. Grouped heads: Ainslie et al. 2023 (GQA).
+Grouped heads: Ainslie et al. 2023 (GQA). Sliding windows: Beltagy et al. 2020 (Longformer), as in Mistral 7B.
 """
 
 import math
@@ -11,30 +10,12 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
-from jaxtyping import Array, Bool, Float, Float32, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from .cache import Cache
 from .config import LlamaConfig
-
-Rotation = tuple[Float32[Array, "batch time 1 half"], Float32[Array, "batch time 1 half"]]
-
-
-def rotation(positions: Int[Array, "batch time"], head_dim: int, theta: float) -> Rotation:
-    """Cosine and sine of each position's angles, `position * theta ** (-2 i / head_dim)`."""
-    exponents = jnp.arange(0, head_dim, 2, dtype=jnp.float32) / jnp.float32(head_dim)
-    frequencies = jnp.float32(theta) ** -exponents  # [half]
-    angles = positions.astype(jnp.float32)[..., None, None] * frequencies  # [B, T, 1, half]
-    return jnp.cos(angles), jnp.sin(angles)
-
-
-def rotate(
-    x: Float[Array, "batch time heads head_dim"], by: Rotation
-) -> Float[Array, "batch time heads head_dim"]:
-    """Turn each pair of components `(i, i + head_dim / 2)` by its angle."""
-    cos, sin = by
-    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-    turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
-    return turned.astype(x.dtype)
+from .norm import RMSNorm
+from .rope import Rotation, rotate
 
 
 def attend(
@@ -52,31 +33,46 @@ def attend(
     return jnp.einsum("bkgts,bskd->btkgd", weights, v).reshape(batch, time, -1, head_dim)
 
 
+def visible_keys(
+    positions: Int[Array, "batch time"], max_length: int, window: int | None
+) -> Bool[Array, "batch time max_length"]:
+    """Which cached positions each token may look at: up to itself, and at most `window` of them.
+
+    >>> visible_keys(jnp.asarray([[2]]), 5, 2)[0, 0].tolist()
+    [False, True, True, False, False]
+    """
+    keys = jnp.arange(max_length, dtype=positions.dtype)
+    here = positions[..., None]  # [B, T, 1]
+    return keys <= here if window is None else (keys <= here) & (keys > here - window)
+
+
 class Attention(nnx.Module):
     """Self-attention of one layer, through the cache."""
 
-    def __init__(self, config: LlamaConfig, *, dtype: DTypeLike, rngs: nnx.Rngs):
-        linear = partial(nnx.Linear, use_bias=False, dtype=dtype, param_dtype=dtype, rngs=rngs)
-        self.head_dim = config.head_dim
-        self.query = linear(config.hidden_size, config.num_heads * config.head_dim)
-        self.key = linear(config.hidden_size, config.num_kv_heads * config.head_dim)
-        self.value = linear(config.hidden_size, config.num_kv_heads * config.head_dim)
-        self.output = linear(config.num_heads * config.head_dim, config.hidden_size)
+    def __init__(self, config: LlamaConfig, layer: int, *, dtype: DTypeLike, rngs: nnx.Rngs):
+        linear = partial(nnx.Linear, dtype=dtype, param_dtype=dtype, rngs=rngs)
+        inner, shared = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        self.layer, self.head_dim, self.window = layer, config.head_dim, config.window(layer)
+        self.query = linear(config.hidden_size, inner, use_bias=config.qkv_bias)
+        self.key = linear(config.hidden_size, shared, use_bias=config.qkv_bias)
+        self.value = linear(config.hidden_size, shared, use_bias=config.qkv_bias)
+        self.output = linear(inner, config.hidden_size, use_bias=config.output_bias)
+        norm = partial(RMSNorm, config.head_dim, config.rms_eps, dtype=dtype)
+        self.query_norm, self.key_norm = (norm(), norm()) if config.qk_norm else (None, None)
 
     def __call__(
         self,
         x: Float[Array, "batch time hidden"],
         cache: Cache,
-        layer: int,
         positions: Int[Array, "batch time"],
         by: Rotation,
     ) -> tuple[Float[Array, "batch time hidden"], Cache]:
-        """Write this layer's keys and values at `positions`, then let each position read all up to itself."""
+        """Write this layer's keys and values at `positions`, then let each position read what it may see."""
         heads = (*x.shape[:2], -1, self.head_dim)
-        q = rotate(self.query(x).reshape(heads), by)
-        k = rotate(self.key(x).reshape(heads), by)
-        cache = cache.write(layer, positions, k, self.value(x).reshape(heads))
-        keys = jnp.arange(cache.max_length, dtype=positions.dtype)
-        visible = keys <= positions[..., None]  # [B, T, max_length]
-        mixed = attend(q, cache.k[layer].astype(q.dtype), cache.v[layer].astype(q.dtype), visible)
+        q, k, v = (project(x).reshape(heads) for project in (self.query, self.key, self.value))
+        if self.query_norm is not None and self.key_norm is not None:
+            q, k = self.query_norm(q), self.key_norm(k)
+        cache = cache.write(self.layer, positions, rotate(k, by), v)
+        k, v = cache.k[self.layer].astype(q.dtype), cache.v[self.layer].astype(q.dtype)
+        mixed = attend(rotate(q, by), k, v, visible_keys(positions, cache.max_length, self.window))
         return self.output(mixed.reshape(*x.shape[:2], -1)), cache

@@ -17,6 +17,8 @@ from .llama import Llama
 
 Weights = Any  # an `nnx.State`; its own type hints do not pass beartype
 
+_SMALLEST, _CHUNK = 16, 256  # how many tokens of a prompt are read at once, at least and at most
+
 DecodeFn = Callable[[Int[Array, " batch"], Cache], tuple[Float32[Array, "batch vocab"], Cache]]
 
 
@@ -76,26 +78,59 @@ def start(
 ) -> tuple[DecodeFn, Cache, Int[Array, " batch"]]:
     """Read a batch of prompts (token ids, of any lengths) up to their last tokens.
 
-    Returns `decode_fn`, the cache and the last tokens, ready for `jaxgcd.generate`. The cache has
-    room for `max_length` tokens a row, by default as many as are needed, rounded up so that
-    prompts of similar length share their compiled code.
+    All but the last tokens are padded on the right to the longest row's bucket, a power of two from 16 to
+    256; beyond that they are read in chunks of 256. With `max_length=None` the cache's length, too, depends
+    on that power of two only (and on `max_new_tokens`): prompts of up to `n` tokens are traced at most
+    `log2(n)` times. Padding is never attended to, so that a row's results do not depend on the other rows.
+
+    Args:
+        model: the decoder.
+        prompts: one row of token ids each, at least one in each row.
+        max_new_tokens: room for the answer.
+        max_length: how many tokens a row of the cache holds; by default as many as are needed, rounded up,
+            but no more than the model's `config.max_length`.
+
+    Returns:
+        `decode_fn`, the cache and the last tokens, `int32[batch]`, ready for `jaxgcd.generate`.
+
+    Raises:
+        PromptTooLongError: a prompt and its answer do not fit.
+        ModelError: a prompt is empty, or holds what is no token id.
     """
-    if not prompts or not all(len(prompt) for prompt in prompts):
-        raise ModelError("`start` needs at least one prompt, and each prompt at least one token")
+    _check_prompts(prompts, model.config.vocab_size)
     longest = max(len(prompt) for prompt in prompts)
+    bucket = max(_SMALLEST, 1 << max(longest - 2, 0).bit_length())
     if max_length is None:
-        max_length = _round_up(longest + max_new_tokens, 64)
+        max_length = -(-(bucket + 1 + max_new_tokens) // 64) * 64
+        max_length = min(max_length, model.config.max_length or max_length)
     check_fits(longest, max_new_tokens, max_length)
-    width = min(_round_up(longest - 1, 32), max_length)
-    tokens = np.zeros((len(prompts), width), np.int32)
-    for row, prompt in zip(tokens, prompts, strict=True):
-        row[: len(prompt) - 1] = prompt[:-1]
-    lengths = np.array([len(prompt) - 1 for prompt in prompts], np.int32)
+    width = min(bucket, _CHUNK, max_length)
+    graphdef, params = nnx.split(model)
     cache = model.init_cache(len(prompts), max_length)
-    if width:
-        _, cache = prefill(model, cache, jnp.asarray(tokens), jnp.asarray(lengths))
+    for begin in range(0, longest - 1, width):
+        tokens, lengths = _chunk(prompts, begin, width)
+        _, cache = _prefill(graphdef, params, cache, tokens, lengths)
     last_token = np.array([prompt[-1] for prompt in prompts], np.int32)
     return make_decode_fn(model), cache, jnp.asarray(last_token)
+
+
+def _chunk(
+    prompts: Sequence[Sequence[int]], begin: int, width: int
+) -> tuple[Int[Array, "batch width"], Int[Array, " batch"]]:
+    """The prompts' tokens from `begin` on, without their last ones; padded on the right, and how many."""
+    tokens, lengths = np.zeros((len(prompts), width), np.int32), np.zeros(len(prompts), np.int32)
+    for row, prompt in enumerate(prompts):
+        part = prompt[begin : min(begin + width, len(prompt) - 1)]
+        tokens[row, : len(part)], lengths[row] = part, len(part)
+    return jnp.asarray(tokens), jnp.asarray(lengths)
+
+
+def _check_prompts(prompts: Sequence[Sequence[int]], vocab_size: int) -> None:
+    if not prompts or not all(len(prompt) for prompt in prompts):
+        raise ModelError("`start` needs at least one prompt, and each prompt at least one token")
+    for row, prompt in enumerate(prompts):
+        if strays := [token for token in prompt if not 0 <= token < vocab_size]:
+            raise ModelError(f"prompt {row} holds {strays[0]}, which is no token id below {vocab_size}")
 
 
 def check_fits(prompt_length: int, max_new_tokens: int, max_length: int) -> None:
@@ -106,7 +141,3 @@ def check_fits(prompt_length: int, max_new_tokens: int, max_length: int) -> None
             f"a prompt of {prompt_length} tokens{new} need room for {prompt_length + max_new_tokens}, "
             f"but the cache holds {max_length}; shorten the prompt or ask for a longer cache"
         )
-
-
-def _round_up(count: int, multiple: int) -> int:
-    return -(-count // multiple) * multiple

@@ -1,14 +1,13 @@
 """Llama-family models from GGUF files: metadata, weights, tokenizer, chat template.
 
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Quantised tensors are
-dequantised while loading, by the `gguf` package. Limits: `general.architecture` is `llama`, the
-rotary positions are not scaled and cover the whole head; anything else is a `ModelError`.
+dequantised while loading, by the `gguf` package.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from os import PathLike, fspath
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -20,63 +19,48 @@ from jaxgcd.errors import ModelError
 
 from .chat import ChatTemplate
 from .config import LlamaConfig
-from .llama import Llama
-from .tokenizer import byte_level_tokenizer
-from .weights import Path, build
+from .gguf_config import read_config
+from .gguf_tokenizer import gguf_tokenizer, special_token
+from .loaded import LoadedModel, checked_eos
+from .names import gguf_name
+from .settings import Settings
+from .weights import build
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_NAMES = {
-    ("embedding", "embedding"): "token_embd.weight",
-    ("norm", "scale"): "output_norm.weight",
-    ("head", "kernel"): "output.weight",
-    ("attention_norm", "scale"): "attn_norm.weight",
-    ("attention", "query", "kernel"): "attn_q.weight",
-    ("attention", "key", "kernel"): "attn_k.weight",
-    ("attention", "value", "kernel"): "attn_v.weight",
-    ("attention", "output", "kernel"): "attn_output.weight",
-    ("mlp_norm", "scale"): "ffn_norm.weight",
-    ("mlp", "gate", "kernel"): "ffn_gate.weight",
-    ("mlp", "up", "kernel"): "ffn_up.weight",
-    ("mlp", "down", "kernel"): "ffn_down.weight",
-}
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """What a GGUF file holds.
-
-    `chat_template` is None where the file has none; `eos_ids` are the tokens that end a text or a turn.
-    """
-
-    model: Llama
-    config: LlamaConfig
-    tokenizer: "Tokenizer"
-    chat_template: ChatTemplate | None
-    eos_ids: tuple[int, ...]
+_DIVISORS = "rope_freqs.weight"
 
 
 def load_gguf(
-    path: str | PathLike[str], *, dtype: DTypeLike = jnp.float32, progress: bool = True
+    path: str | PathLike[str],
+    *,
+    dtype: DTypeLike = jnp.float32,
+    max_length: int | None = None,
+    tokenizer: "Tokenizer | None" = None,
+    progress: bool = True,
 ) -> LoadedModel:
-    """Load the model, its tokenizer and its chat template from a GGUF file.
+    """Load a model from a GGUF file; `load` describes the arguments.
 
     Raises `ModelError`, naming the file, if it is missing, damaged or of a kind that is not supported.
     """
-    path = FilePath(path)
-    fields, tensors = _open(path)
+    path = Path(path)
+    fields, stored = _open(path)
     try:
-        config = _config(fields, tensors)
-        model = build(config, dtype, _reader(tensors, config), progress=progress)
-        if tensors:
-            raise ModelError(f"tensors that this decoder does not use: {', '.join(sorted(tensors)[:5])}")
+        if Settings(fields).integer("split.count", 1) > 1:
+            raise ModelError("one of several parts; join them with llama.cpp's `llama-gguf-split --merge`")
+        tensors = _Tensors(stored)
+        divisors = tensors.take(_DIVISORS) if _DIVISORS in stored else None
+        config = read_config(fields, stored, _vocab_size(stored), divisors)
+        config = replace(config, max_length=config.max_length if max_length is None else max_length)
+        if fields["general.architecture"] == "llama":
+            tensors.unpermute(config)
         return LoadedModel(
-            model=model,
-            config=config,
-            tokenizer=_tokenizer(fields),
+            tokenizer=tokenizer or _tokenizer(fields),
             chat_template=_chat_template(fields),
-            eos_ids=_eos_ids(fields),
+            eos_ids=checked_eos(_eos_ids(fields), config),
+            model=build(config, dtype, tensors, gguf_name, progress=progress),
+            config=config,
         )
     except KeyError as error:
         raise ModelError(f"{fspath(path)}: no entry {error.args[0]!r} in this GGUF file") from error
@@ -84,8 +68,8 @@ def load_gguf(
         raise ModelError(f"{fspath(path)}: {error}") from error
 
 
-def _open(path: FilePath) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Metadata as plain Python values, and tensors by name."""
+def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Metadata as plain Python values, and tensors by name; they stay memory-mapped."""
     gguf = require("gguf", "models")
     if not path.is_file():
         raise ModelError(f"{fspath(path)}: no such model file")
@@ -97,93 +81,68 @@ def _open(path: FilePath) -> tuple[dict[str, Any], dict[str, Any]]:
     return fields, {tensor.name: tensor for tensor in reader.tensors}
 
 
-def _config(fields: Mapping[str, Any], tensors: Mapping[str, Any]) -> LlamaConfig:
-    architecture = fields["general.architecture"]
-    if architecture != "llama":
-        raise ModelError(f"architecture {architecture!r} is not supported; 'llama' is")
-    hidden, heads = fields["llama.embedding_length"], fields["llama.attention.head_count"]
-    head_dim = fields.get("llama.attention.key_length", hidden // heads)
-    if fields.get("llama.rope.dimension_count", head_dim) != head_dim:
-        raise ModelError("rotary positions that cover only a part of the head are not supported")
-    if fields.get("llama.rope.scaling.type", "none") != "none":
-        raise ModelError(f"rotary scaling {fields['llama.rope.scaling.type']!r} is not supported")
-    return LlamaConfig(
-        vocab_size=int(tensors["token_embd.weight"].shape[1]),
-        hidden_size=hidden,
-        num_layers=fields["llama.block_count"],
-        num_heads=heads,
-        num_kv_heads=fields.get("llama.attention.head_count_kv", heads),
-        head_dim=head_dim,
-        intermediate_size=fields["llama.feed_forward_length"],
-        rope_theta=fields.get("llama.rope.freq_base", 10000.0),
-        rms_eps=fields["llama.attention.layer_norm_rms_epsilon"],
-        tied_embeddings="output.weight" not in tensors,
-    )
+def _vocab_size(stored: Mapping[str, Any]) -> int:
+    return int(stored["token_embd.weight"].shape[-1])
 
 
-def _reader(tensors: dict[str, Any], config: LlamaConfig):
-    """A function from a parameter's path to its values; takes each tensor out of `tensors`."""
+class _Tensors:
+    """The stored tensors, dequantised when they are read."""
 
-    def read(path: Path) -> np.ndarray:
-        values = _values(tensors.pop(_tensor_name(path)))
-        if path[-2:] == ("query", "kernel"):
-            values = _halves(values, config.num_heads)
-        elif path[-2:] == ("key", "kernel"):
-            values = _halves(values, config.num_kv_heads)
-        return values.T if path[-1] == "kernel" else values
+    def __init__(self, stored: dict[str, Any]):
+        self._stored = stored
+        self._heads: dict[str, int] = {}
 
-    return read
+    @property
+    def names(self) -> Collection[str]:
+        return self._stored.keys()
+
+    def read(self, name: str) -> np.ndarray:
+        tensor = self._stored[name]
+        try:
+            values = require("gguf", "models").dequantize(tensor.data, tensor.tensor_type)
+        except NotImplementedError as error:
+            kind = tensor.tensor_type.name
+            raise ModelError(f"tensor {name!r}: quantisation {kind} is not supported") from error
+        heads = self._heads.get(name.split(".", 2)[-1].rpartition(".")[0])
+        return values if heads is None else _halves(name, values, heads)
+
+    def take(self, name: str) -> np.ndarray:
+        """Read a tensor that is no weight, and take it out of the names."""
+        values = self.read(name)
+        del self._stored[name]
+        return values
+
+    def unpermute(self, config: LlamaConfig) -> None:
+        """Reorder the rows of queries and keys, and their biases, from now on."""
+        self._heads = {"attn_q": config.num_heads, "attn_k": config.num_kv_heads}
 
 
-def _tensor_name(path: Path) -> str:
-    if path[0] == "layers":
-        return f"blk.{path[1]}.{_NAMES[path[2:]]}"
-    return _NAMES[path]
-
-
-def _values(tensor: Any) -> np.ndarray:
-    """Dequantised values, `[outputs, inputs]` for matrices."""
-    try:
-        return require("gguf", "models").dequantize(tensor.data, tensor.tensor_type)
-    except NotImplementedError as error:
-        kind = tensor.tensor_type.name
-        raise ModelError(f"tensor {tensor.name!r}: quantisation {kind} is not supported") from error
-
-
-def _halves(values: np.ndarray, heads: int) -> np.ndarray:
+def _halves(name: str, values: np.ndarray, heads: int) -> np.ndarray:
     """Reorder the rows of each head from rotary pairs `(2 i, 2 i + 1)` to `(i, i + head_dim / 2)`.
 
-    llama.cpp stores the query and key rows of this architecture so that pairs are neighbours.
+    llama.cpp's converter stores the queries and keys of architecture `llama` so that pairs are neighbours
+    (`LlamaModel.permute` in convert_hf_to_gguf.py); those of `qwen2` and `qwen3` it leaves as they are.
     """
-    outputs, inputs = values.shape
-    return values.reshape(heads, outputs // heads // 2, 2, inputs).swapaxes(1, 2).reshape(outputs, inputs)
+    if values.shape[0] % (2 * heads):
+        raise ModelError(f"tensor {name!r} has {values.shape[0]} rows, which {heads} heads cannot share")
+    return values.reshape(heads, -1, 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
 
 
 def _tokenizer(fields: Mapping[str, Any]) -> "Tokenizer":
-    kind = fields["tokenizer.ggml.model"]
-    if kind != "gpt2":
-        raise ModelError(f"tokenizer kind {kind!r} is not supported; 'gpt2' (byte-level BPE) is")
-    return byte_level_tokenizer(
-        fields["tokenizer.ggml.tokens"],
-        fields["tokenizer.ggml.token_type"],
-        fields["tokenizer.ggml.merges"],
-        fields.get("tokenizer.ggml.pre", "gpt-2"),
-    )
-
-
-def _special_token(fields: Mapping[str, Any], name: str) -> str:
-    index = fields.get(f"tokenizer.ggml.{name}_token_id")
-    return "" if index is None else fields["tokenizer.ggml.tokens"][index]
+    try:
+        return gguf_tokenizer(fields)
+    except ModelError as error:
+        raise ModelError(f"{error}; pass `tokenizer` to take another one") from error
 
 
 def _chat_template(fields: Mapping[str, Any]) -> ChatTemplate | None:
-    source = fields.get("tokenizer.chat_template")
+    source = Settings(fields).text("tokenizer.chat_template", None)
     if source is None:
         return None
-    return ChatTemplate(source, bos=_special_token(fields, "bos"), eos=_special_token(fields, "eos"))
+    return ChatTemplate(source, bos=special_token(fields, "bos"), eos=special_token(fields, "eos"))
 
 
-def _eos_ids(fields: Mapping[str, Any]) -> tuple[int, ...]:
+def _eos_ids(fields: Mapping[str, Any]) -> list[Any]:
     """End of text, and end of turn where the file names one."""
     names = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
-    return tuple(sorted({int(fields[name]) for name in names if name in fields}))
+    return [fields[name] for name in names if name in fields]

@@ -1,8 +1,8 @@
 """A decoder-only transformer of the Llama family, as a Flax NNX module.
 
-Pre-normalised blocks of attention and SwiGLU (Shazeer 2020, "GLU Variants Improve Transformer"),
-RMSNorm (Zhang and Sennrich 2019). The layers are unrolled, not scanned: on CPU a scan copies
-each layer's weights out of the stacked array in every decoding step.
+Pre-normalised blocks of attention and SwiGLU (Shazeer 2020, "GLU Variants Improve Transformer"). The
+layers are unrolled, not scanned: on CPU a scan copies each layer's weights out of the stacked array in every
+decoding step.
 """
 
 from functools import partial
@@ -13,22 +13,11 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Float32, Int
 
-from .attention import Attention, Rotation, rotation
+from .attention import Attention
 from .cache import Cache, empty_cache
 from .config import LlamaConfig
-
-
-class RMSNorm(nnx.Module):
-    """Divide by the root mean square, computed in float32, and scale."""
-
-    def __init__(self, size: int, eps: float, *, dtype: DTypeLike):
-        self.eps = eps
-        self.scale = nnx.Param(jnp.ones((size,), dtype))
-
-    def __call__(self, x: Float[Array, "*batch hidden"]) -> Float[Array, "*batch hidden"]:
-        wide = x.astype(jnp.float32)
-        mean = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-        return (wide * jax.lax.rsqrt(mean + self.eps)).astype(x.dtype) * self.scale[...].astype(x.dtype)
+from .norm import RMSNorm
+from .rope import Rotation, rotation
 
 
 class MLP(nnx.Module):
@@ -47,9 +36,9 @@ class MLP(nnx.Module):
 class Layer(nnx.Module):
     """One block: attention and SwiGLU, each behind a norm and added to the residual stream."""
 
-    def __init__(self, config: LlamaConfig, *, dtype: DTypeLike, rngs: nnx.Rngs):
+    def __init__(self, config: LlamaConfig, layer: int, *, dtype: DTypeLike, rngs: nnx.Rngs):
         self.attention_norm = RMSNorm(config.hidden_size, config.rms_eps, dtype=dtype)
-        self.attention = Attention(config, dtype=dtype, rngs=rngs)
+        self.attention = Attention(config, layer, dtype=dtype, rngs=rngs)
         self.mlp_norm = RMSNorm(config.hidden_size, config.rms_eps, dtype=dtype)
         self.mlp = MLP(config, dtype=dtype, rngs=rngs)
 
@@ -57,11 +46,10 @@ class Layer(nnx.Module):
         self,
         x: Float[Array, "batch time hidden"],
         cache: Cache,
-        layer: int,
         positions: Int[Array, "batch time"],
         by: Rotation,
     ) -> tuple[Float[Array, "batch time hidden"], Cache]:
-        mixed, cache = self.attention(self.attention_norm(x), cache, layer, positions, by)
+        mixed, cache = self.attention(self.attention_norm(x), cache, positions, by)
         x = x + mixed
         return x + self.mlp(self.mlp_norm(x)), cache
 
@@ -74,7 +62,9 @@ class Llama(nnx.Module):
         self.dtype = jnp.dtype(dtype)
         embed = partial(nnx.Embed, dtype=dtype, param_dtype=dtype, rngs=rngs)
         self.embedding = embed(config.vocab_size, config.hidden_size)
-        self.layers = nnx.List([Layer(config, dtype=dtype, rngs=rngs) for _ in range(config.num_layers)])
+        self.layers = nnx.List(
+            Layer(config, index, dtype=dtype, rngs=rngs) for index in range(config.num_layers)
+        )
         self.norm = RMSNorm(config.hidden_size, config.rms_eps, dtype=dtype)
         linear = partial(nnx.Linear, use_bias=False, dtype=dtype, param_dtype=dtype, rngs=rngs)
         tied = config.tied_embeddings
@@ -94,13 +84,18 @@ class Llama(nnx.Module):
         """
         steps = jnp.arange(tokens.shape[1], dtype=jnp.int32)
         positions = cache.length[:, None] + steps  # [B, T]
-        by = rotation(positions, self.config.head_dim, self.config.rope_theta)
+        by = rotation(positions, self.config.head_dim, self.config.rope_theta, self.config.rope_scaling)
         x = self.embedding(tokens)
-        for index, layer in enumerate(self.layers):
-            x, cache = layer(x, cache, index, positions, by)
+        for layer in self.layers:
+            x, cache = layer(x, cache, positions, by)
         return self.norm(x), cache
 
     def logits(self, hidden: Float[Array, "*batch hidden"]) -> Float32[Array, "*batch vocab"]:
-        """Logits of the next token after each hidden state, in float32."""
-        out = self.embedding.attend(hidden) if self.head is None else self.head(hidden)
-        return out.astype(jnp.float32)
+        """Logits of the next token after each hidden state, summed up in float32.
+
+        Rounded to bfloat16, logits of 16 and more would differ by steps of 1/8.
+        """
+        table, axes = self.embedding.embedding, "...h,vh->...v"
+        if self.head is not None:
+            table, axes = self.head.kernel, "...h,hv->...v"
+        return jnp.einsum(axes, hidden, table[...], preferred_element_type=jnp.float32)
