@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Array, Int32, UInt32
 
 from jaxgcd.errors import GrammarError, ShapeError
+from jaxgcd.tables.stored import Stored
 
 if TYPE_CHECKING:
-    from jaxgcd.tables.compile import Report
     from jaxgcd.tables.compiled import Compiled
+    from jaxgcd.tables.report import Report
 
 
 def _sized(*dims: str) -> Any:
@@ -125,7 +126,7 @@ class Tables:
     check: str = _static()
     """`"device"` or `"host"`: where context-dependent sequences are checked."""
     report: Report | None = None
-    compiled: Compiled | None = None
+    compiled: Compiled | Stored | None = None
 
     @property
     def words(self) -> int:
@@ -189,7 +190,7 @@ class Tables:
                 "These tables went through a JAX transformation and have lost their description; "
                 "ask the object that `compile_grammar` returned."
             )
-        return self.compiled
+        return self.compiled.compiled(self) if isinstance(self.compiled, Stored) else self.compiled
 
 
 _UNPADDED = {"symbols", "words", "page_words", "pages_in_row", "tokens_plus_one", "two"}
