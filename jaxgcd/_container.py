@@ -28,7 +28,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -93,7 +93,7 @@ def write(path: Path, kind: str, facts: Mapping[str, Any], arrays: Mapping[str, 
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * _padding(len(text))
-    with _naming(path, "Give a path in a folder that exists and can be written to."):
+    with _naming(path, "Give a path in a folder that exists and can be written to"):
         if len(text) > MAX_HEADER:
             raise ValueError(f"the facts to be saved take {len(text)} bytes, more than {MAX_HEADER}")
         size = 64 + len(text) + sum(map(len, body))
@@ -115,7 +115,7 @@ def read(path: Path, kind: str, check: Check, *, mapped: bool = False) -> Conten
     Raises:
         StorageError: it cannot be read, is not such a file, or is damaged.
     """
-    with _naming(path, f"Make it again with this version of jaxgcd ({kind})."), _opened(path) as file:
+    with naming(path, kind), _opened(path) as file:
         size = _regular_size(file)
         header, begin = _read_header(file, size)
         facts, specs, digest = _parsed(header, kind)
@@ -127,6 +127,11 @@ def read(path: Path, kind: str, check: Check, *, mapped: bool = False) -> Conten
         if _digest(body.data) != digest:
             raise ValueError("its checksum is wrong, so it is damaged")
     return Contents(facts, _views(body, specs))
+
+
+def naming(path: Path, kind: str) -> AbstractContextManager[None]:
+    """Turns what goes wrong while a file is read into errors that name it and the remedy."""
+    return _naming(path, f"Make the file again ({kind}) with this version of jaxgcd, or give another one")
 
 
 def _little_endian(array: np.ndarray) -> np.ndarray:
@@ -147,15 +152,14 @@ def _digest(*pieces: bytes | memoryview) -> str:
 
 @contextmanager
 def _naming(path: Path, remedy: str) -> Iterator[None]:
-    """Turns what goes wrong into errors that name the file and the remedy."""
     if not isinstance(path, (str, os.PathLike)):
         raise StorageError(f"`path` must be a `str` or a `pathlib.Path`, not {type(path).__name__}.")
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{os.fsdecode(path)!r}: {error.strerror or error}. {remedy}") from error
+        raise StorageError(f"{os.fsdecode(path)!r}: {error.strerror or error}. {remedy}.") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise StorageError(f"{os.fsdecode(path)!r}: {error}. {remedy}") from error
+        raise StorageError(f"{os.fsdecode(path)!r}: {error}. {remedy}.") from error
 
 
 # Writing.

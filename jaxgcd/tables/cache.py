@@ -9,6 +9,7 @@ both write it. An entry that is damaged is no entry; it is replaced.
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ DEFAULT_MAX_BYTES = 1 << 30
 MAX_BYTES_VARIABLE = "JAXGCD_CACHE_MAX_BYTES"
 """An environment variable: `max_bytes` where it is not given."""
 
-_SUFFIX = ".jaxgcd"
+_ENTRY = re.compile(r"[0-9a-f]{40}\.jaxgcd")
 _ABANDONED = 3600.0
 """Seconds after which an unfinished file is taken for one that a process has left behind."""
 
@@ -93,6 +94,8 @@ class CompileCache:
         Warns:
             StorageWarning: it could not be written.
         """
+        with suppress(OSError):
+            os.makedirs(self.directory, exist_ok=True)  # it may have been deleted meanwhile
         try:
             write_tables(self._path(key), tables, {"key": key}, shared=VOCABULARY_ARRAYS)
         except StorageError as error:
@@ -101,7 +104,7 @@ class CompileCache:
         self._trim()
 
     def _path(self, key: str) -> str:
-        return os.path.join(self.directory, key + _SUFFIX)
+        return os.path.join(self.directory, f"{key}.jaxgcd")
 
     def _trim(self) -> None:
         """Deletes the entries that are too many, and what processes have left behind.
@@ -122,7 +125,7 @@ class CompileCache:
             for item in found:
                 with suppress(OSError):
                     status = item.stat()
-                    if item.name.endswith(_SUFFIX):
+                    if _ENTRY.fullmatch(item.name):
                         yield _File(item.path, status.st_size, status.st_mtime)
                     elif _is_temporary(item.name) and time.time() - status.st_mtime > _ABANDONED:
                         _delete(item.path)

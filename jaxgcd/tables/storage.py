@@ -23,12 +23,13 @@ from jaxgcd._version import version
 from jaxgcd.errors import StorageError
 from jaxgcd.tables import layout
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.describe import describe
 from jaxgcd.tables.host import HostMachine, host_machine, register
 from jaxgcd.tables.layout import GRAMMAR, HOST
 from jaxgcd.tables.reference import CompiledReference
 from jaxgcd.tables.report import Report
 from jaxgcd.tables.stored import Stored, grammar_to_json
-from jaxgcd.tables.stored_reference import AXES, TABLE_ARRAYS, StoredReference, describe
+from jaxgcd.tables.stored_reference import AXES, TABLE_ARRAYS, StoredReference
 
 KIND = "tables"
 
