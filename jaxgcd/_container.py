@@ -25,14 +25,13 @@ import json
 import math
 import mmap
 import os
-import secrets
-import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from jaxgcd._files import opened, regular_size, replace
 from jaxgcd.errors import StorageError
 
 MAGIC = b"jaxgcd\r\n"
@@ -43,9 +42,6 @@ MAX_BYTES = 1 << 32
 """A file that is longer is refused."""
 MAX_HEADER = 1 << 22
 """A longer header is refused."""
-
-TEMPORARY = (".jaxgcd-", ".tmp")
-"""How the names of unfinished files begin and end."""
 
 _ALIGN = 64
 _DTYPES = frozenset({"|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8"})
@@ -97,9 +93,11 @@ def write(path: Path, kind: str, facts: Mapping[str, Any], arrays: Mapping[str, 
         if len(text) > MAX_HEADER:
             raise ValueError(f"the facts to be saved take {len(text)} bytes, more than {MAX_HEADER}")
         size = 64 + len(text) + sum(map(len, body))
+        if size > MAX_BYTES:
+            raise ValueError(f"the file would have {size} bytes, more than {MAX_BYTES}")
         numbers = b"".join(number.to_bytes(8, "little") for number in (FORMAT, len(text), size))
         prefix = MAGIC + numbers
-        _replace(path, [prefix, bytes.fromhex(_digest(prefix, text)), text, *body])
+        replace(path, [prefix, bytes.fromhex(_digest(prefix, text)), text, *body])
 
 
 def read(path: Path, kind: str, check: Check, *, mapped: bool = False) -> Contents:
@@ -115,8 +113,10 @@ def read(path: Path, kind: str, check: Check, *, mapped: bool = False) -> Conten
     Raises:
         StorageError: it cannot be read, is not such a file, or is damaged.
     """
-    with naming(path, kind), _opened(path) as file:
-        size = _regular_size(file)
+    with naming(path, kind), opened(path) as file:
+        size = regular_size(file)
+        if size > MAX_BYTES:
+            raise ValueError(f"it has {size} bytes, more than {MAX_BYTES}")
         header, begin = _read_header(file, size)
         facts, specs, digest = _parsed(header, kind)
         check(facts, specs)
@@ -159,59 +159,8 @@ def _naming(path: Path, remedy: str) -> Iterator[None]:
     except OSError as error:
         raise StorageError(f"{os.fsdecode(path)!r}: {error.strerror or error}. {remedy}.") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise StorageError(f"{os.fsdecode(path)!r}: {error}. {remedy}.") from error
-
-
-# Writing.
-
-
-def _replace(path: Path, pieces: list[bytes | memoryview]) -> None:
-    """Writes a file beside `path`, then puts it there."""
-    target = os.fsdecode(path)
-    folder = os.path.dirname(target) or os.curdir
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.stat(target).st_mode):
-            raise ValueError("it exists and is not a regular file")
-    temporary = os.path.join(folder, secrets.token_hex(8).join(TEMPORARY))
-    try:
-        with open(temporary, "xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Makes a file's new name last through a crash, where the system can do that."""
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
-# Reading.
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Opens a file for reading, and does not wait for a writer if it is a pipe."""
-    flags = getattr(os, "O_NONBLOCK", 0)
-    return open(path, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))
-
-
-def _regular_size(file: BinaryIO) -> int:
-    found = os.fstat(file.fileno())
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError("it is not a regular file")
-    if found.st_size > MAX_BYTES:
-        raise ValueError(f"it has {found.st_size} bytes, more than {MAX_BYTES}")
-    return found.st_size
+        reason = str(error) or type(error).__name__
+        raise StorageError(f"{os.fsdecode(path)!r}: {reason}. {remedy}.") from error
 
 
 def _read_header(file: BinaryIO, size: int) -> tuple[bytes, int]:
@@ -223,8 +172,8 @@ def _read_header(file: BinaryIO, size: int) -> tuple[bytes, int]:
         raise ValueError("it is truncated")
     version, length, stated = (int.from_bytes(prefix[at : at + 8], "little") for at in (8, 16, 24))
     if version != FORMAT:
-        age = "a newer jaxgcd" if version > FORMAT else "an older jaxgcd"
-        raise ValueError(f"it was written by {age}, in format {version}; this one reads format {FORMAT}")
+        age = "a newer jaxgcd (update this one)" if version > FORMAT else "an older jaxgcd"
+        raise ValueError(f"it was written by {age} in format {version}, and this one reads format {FORMAT}")
     if stated != size:
         raise ValueError(f"it has {size} bytes and should have {stated}, so it is truncated or damaged")
     if length > min(size - 64, MAX_HEADER):
@@ -236,7 +185,7 @@ def _read_header(file: BinaryIO, size: int) -> tuple[bytes, int]:
 
 
 def _parsed(text: bytes, kind: str) -> tuple[dict[str, Any], dict[str, Spec], str]:
-    header = json.loads(text)
+    header = json.loads(text.decode())
     keys = {"kind": str, "facts": dict, "arrays": list, "digest": str}
     if not isinstance(header, dict) or {key: type(value) for key, value in header.items()} != keys:
         raise ValueError("its header is damaged")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import lark
 
-from jaxgcd._container import TEMPORARY
+from jaxgcd._files import TEMPORARY
 from jaxgcd.errors import StorageError, StorageWarning
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.key import compile_key

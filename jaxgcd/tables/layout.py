@@ -54,26 +54,22 @@ def check_file(
     if facts.keys() != {"written by", "marks", "static", "report"}:
         raise ValueError("its facts are damaged")
     if facts["marks"] != marks:
-        raise ValueError(
-            "it is an entry of a cache, or of another one" if facts["marks"] else "it is no entry"
-        )
+        raise ValueError("it belongs to a cache, under another key" if facts["marks"] else "it is no entry")
     check_static(facts["static"])
     if facts["report"] is not None:
         Report.from_facts(facts["report"])
     described = {name for name in found if name == GRAMMAR or name.startswith(HOST)}
     needed = {GRAMMAR, *_host_arrays()} if facts["static"]["check"] == "host" else described & {GRAMMAR}
-    if described != needed:
-        raise ValueError("its description of the grammar is damaged")
+    if described != needed or found.keys() & shared.keys():
+        raise ValueError("its arrays are not those that its facts ask for")
     check_arrays({**found, **shared}, facts["static"], described)
 
 
 def check_static(static: Any) -> None:
     """Checks the static sizes."""
-    kinds = static_fields()
-    if (
-        not isinstance(static, dict)
-        or {name: type(value).__name__ for name, value in static.items()} != kinds
-    ):
+    if not isinstance(static, dict):
+        raise ValueError("its sizes are damaged")
+    if {name: type(value).__name__ for name, value in static.items()} != static_fields():
         raise ValueError("its sizes are damaged")
     least = {"size": 1, "runs": 1, "max_depth": 2}
     for name, value in static.items():
@@ -88,10 +84,8 @@ def check_arrays(found: Mapping[str, Spec], static: Mapping[str, Any], described
     wanted = table_arrays()
     wanted |= {name: axes for name, axes in _host_arrays().items() if name in described}
     wanted |= {GRAMMAR: ("|u1", ("bytes",))} if GRAMMAR in described else {}
-    if found.keys() != wanted.keys():
-        raise ValueError(
-            f"its arrays differ from those of this version: {sorted(found.keys() ^ wanted.keys())}"
-        )
+    if differing := sorted(found.keys() ^ wanted.keys()):
+        raise ValueError(f"its arrays differ from those of this version, for example in {differing[:3]}")
     size = static["size"]
     lengths = {"symbols": 257, "two": 2, "words": -(-size // 32), "tokens_plus_one": size + 1}
     for name, (dtype, axes) in wanted.items():
