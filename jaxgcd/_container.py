@@ -6,12 +6,12 @@
 | 8 to 15 | the version of the format, `FORMAT` |
 | 16 to 23 | the length of the header, a multiple of 64 |
 | 24 to 31 | the length of the file |
-| 32 to 63 | BLAKE2b (256 bits) of bytes 0 to 31 and of the header |
+| 32 to 63 | SHA-256 of bytes 0 to 31 and of the header |
 | 64 and on | the header: JSON, padded with spaces |
 | behind it | the arrays, one after another in C order, each padded with zeros to a multiple of 64 bytes |
 
 The header holds what kind of thing this is, its facts, the name, dtype and shape of each array, and the
-BLAKE2b of all that is behind it. Numbers are little-endian. Where an array lies follows from the shapes
+SHA-256 of all that is behind it. Numbers are little-endian. Where an array lies follows from the shapes
 before it, so that no offset can point anywhere else, and the lengths are checked against the file's own
 before any memory is taken for the arrays.
 
@@ -47,7 +47,7 @@ _ALIGN = 64
 _DTYPES = frozenset({"|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8"})
 _MOST_DIMS = 4
 
-Path = str | os.PathLike[str]
+FilePath = str | os.PathLike[str]
 
 
 class Spec(NamedTuple):
@@ -72,7 +72,7 @@ Check = Callable[[dict[str, Any], dict[str, Spec]], None]
 """Looks at the facts and the arrays' specs before the arrays are read; a `ValueError` says what is wrong."""
 
 
-def write(path: Path, kind: str, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write(path: FilePath, kind: str, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Writes a file, or replaces one at once: a reader sees the old one or the new one, never a part.
 
     Raises:
@@ -100,7 +100,7 @@ def write(path: Path, kind: str, facts: Mapping[str, Any], arrays: Mapping[str, 
         replace(path, [prefix, bytes.fromhex(_digest(prefix, text)), text, *body])
 
 
-def read(path: Path, kind: str, check: Check, *, mapped: bool = False) -> Contents:
+def read(path: FilePath, kind: str, check: Check, *, mapped: bool = False) -> Contents:
     """Reads a file that `write` wrote. The arrays cannot be written to, and begin at multiples of 64 bytes.
 
     Args:
@@ -129,7 +129,7 @@ def read(path: Path, kind: str, check: Check, *, mapped: bool = False) -> Conten
     return Contents(facts, _views(body, specs))
 
 
-def naming(path: Path, kind: str) -> AbstractContextManager[None]:
+def naming(path: FilePath, kind: str) -> AbstractContextManager[None]:
     """Turns what goes wrong while a file is read into errors that name it and the remedy."""
     return _naming(path, f"Make the file again ({kind}) with this version of jaxgcd, or give another one")
 
@@ -144,14 +144,14 @@ def _padding(length: int) -> int:
 
 
 def _digest(*pieces: bytes | memoryview) -> str:
-    found = hashlib.blake2b(digest_size=32)
+    found = hashlib.sha256()
     for piece in pieces:
         found.update(piece)
     return found.hexdigest()
 
 
 @contextmanager
-def _naming(path: Path, remedy: str) -> Iterator[None]:
+def _naming(path: FilePath, remedy: str) -> Iterator[None]:
     if not isinstance(path, (str, os.PathLike)):
         raise StorageError(f"`path` must be a `str` or a `pathlib.Path`, not {type(path).__name__}.")
     try:

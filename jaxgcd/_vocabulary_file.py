@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxgcd import _container
-from jaxgcd._container import Path, Spec
+from jaxgcd._container import FilePath, Spec
 from jaxgcd._version import version
 
 KIND = "vocabulary"
@@ -27,7 +27,7 @@ class Parts(NamedTuple):
     derived: Mapping[str, np.ndarray]
 
 
-def write(path: Path, parts: Parts) -> None:
+def write(path: FilePath, parts: Parts) -> None:
     """Writes the file."""
     own = {
         "text": np.frombuffer(b"".join(parts.tokens), np.uint8),
@@ -39,7 +39,7 @@ def write(path: Path, parts: Parts) -> None:
     _container.write(path, KIND, facts, {**own, **parts.derived})
 
 
-def read(path: Path, derived: Collection[str]) -> Parts:
+def read(path: FilePath, derived: Collection[str]) -> Parts:
     """Reads the file.
 
     Args:

@@ -265,7 +265,7 @@ def forged(header: bytes, body: bytes, *, version: int = 1, size: int | None = N
     header += b" " * (-len(header) % 64)
     size = 64 + len(header) + len(body) if size is None else size
     front = b"jaxgcd\r\n" + b"".join(n.to_bytes(8, "little") for n in (version, len(header), size))
-    return front + hashlib.blake2b(front + header, digest_size=32).digest() + header + body
+    return front + hashlib.sha256(front + header).digest() + header + body
 
 
 def opened(content: bytes) -> tuple[dict[str, Any], bytes]:
@@ -276,7 +276,7 @@ def opened(content: bytes) -> tuple[dict[str, Any], bytes]:
 def test_the_format_is_as_described(small_file: Path) -> None:
     content = small_file.read_bytes()
     header, body = opened(content)
-    assert header["digest"] == hashlib.blake2b(body, digest_size=32).hexdigest()
+    assert header["digest"] == hashlib.sha256(body).hexdigest()
     text = json.dumps(header, separators=(",", ":")).encode()
     assert forged(text, body) == content
     place = 0
@@ -562,7 +562,7 @@ def test_forged_vocabularies(name: str, dtype: str, change, tmp_path: Path) -> N
             array = change(array).astype(dtype)
             found[1:] = [dtype, list(array.shape)]
         out.write(array.tobytes() + bytes(-array.nbytes % 64))
-    header["digest"] = hashlib.blake2b(out.getvalue(), digest_size=32).hexdigest()
+    header["digest"] = hashlib.sha256(out.getvalue()).hexdigest()
     path.write_bytes(forged(json.dumps(header).encode(), out.getvalue()))
     with pytest.raises(jaxgcd.StorageError, match="Make the file again"):
         jaxgcd.Vocabulary.load(path)

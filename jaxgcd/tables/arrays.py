@@ -57,7 +57,7 @@ class Tables:
 
     A pytree whose leaves are arrays and whose static fields are sizes only, so that two grammars of the same
     sizes (see `pad`) share one trace. `report` and `compiled` stay on the host: they belong to the object
-    that `compile_grammar` returned, and are None on copies that went through a JAX transformation.
+    that `compile_grammar` or `load` returned, and are None on copies that went through a JAX transformation.
 
     Index 0 means dead, none or empty in every axis but that of `rule_size` and `rule_origin`.
     """
@@ -188,7 +188,7 @@ class Tables:
         if self.compiled is None:
             raise GrammarError(
                 "These tables went through a JAX transformation and have lost their description; "
-                "ask the object that `compile_grammar` returned."
+                "ask the object that `compile_grammar` or `load` returned."
             )
         return self.compiled.compiled(self) if isinstance(self.compiled, Stored) else self.compiled
 
