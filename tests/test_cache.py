@@ -337,7 +337,7 @@ def test_limits_and_folders_are_checked(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv(variable, wrong)
         with pytest.raises(jaxgcd.StorageError, match=variable):
             jaxgcd.CompileCache(tmp_path)
-    for given in (-1, 1.5, "x"):
+    for given in (-1, 1.5, float("inf"), "x"):
         with pytest.raises(jaxgcd.StorageError, match="max_bytes"):
             jaxgcd.CompileCache(tmp_path, max_bytes=given)  # type: ignore[arg-type]
     monkeypatch.delenv(variable)

@@ -152,7 +152,7 @@ def _limit(max_bytes: int | None) -> int:
         given, name = os.environ.get(MAX_BYTES_VARIABLE, DEFAULT_MAX_BYTES), MAX_BYTES_VARIABLE
     try:
         limit = int(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         limit = -1
     if limit < 0 or isinstance(given, float):
         raise StorageError(f"{name} is {given!r}; give a number of bytes, 0 or more.")

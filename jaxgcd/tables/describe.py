@@ -58,22 +58,26 @@ class _Describer:
             **_Conditions(self._reference).arrays(),
         }
 
-    def _members(
-        self, tables: Mapping[str, np.ndarray]
-    ) -> tuple[np.ndarray, list[tuple[tuple[int, int], ...]]]:
+    def _members(self, tables: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[Pairs]]:
         """The list of each entry, and the lists of members, renumbered."""
-        tops = slot_tops(self._reference.table)
         number = np.zeros(len(tables["entry"]), np.int32)
         known: dict[Pairs, int] = {(): 0}
+        for entry, (state, slot, terminal, top) in self._entries(tables).items():
+            found = self._renumbered(self._reference.dependents(state, slot, top), terminal)
+            number[entry] = known.setdefault(found, len(known))
+        return number, list(known)
+
+    def _entries(self, tables: Mapping[str, np.ndarray]) -> dict[int, tuple[int, int, int, int]]:
+        """The entries in which something depends on the stack: state, slot, terminal, state on top."""
+        tops = slot_tops(self._reference.table)
+        found = {}
         for state, slots in enumerate(self._compiled.slots.of_state):
             for i, (terminal, _) in enumerate(slots):
-                for top in tops[terminal]:
-                    column = tables["column"][int(terminal != NO_TERMINAL), top]
-                    entry = int(tables["slot_base"][state, i] + column)
-                    if tables["dependents"][entry] and not number[entry]:
-                        found = self._renumbered(self._reference.dependents(state, i, top), terminal)
-                        number[entry] = known.setdefault(found, len(known))
-        return number, list(known)
+                columns = tables["column"][int(terminal != NO_TERMINAL), list(tops[terminal])]
+                entries = (tables["slot_base"][state, i] + columns).tolist()
+                pairs = zip(entries, tops[terminal], strict=True)
+                found.update({entry: (state, i, terminal, top) for entry, top in pairs})
+        return {entry: found[entry] for entry in found if tables["dependents"][entry]}
 
     def _renumbered(self, members: Sequence[Member], terminal: int) -> Pairs:
         renumber = self._class if terminal == NO_TERMINAL else self._fan
