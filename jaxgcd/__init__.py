@@ -11,15 +11,21 @@ from jaxgcd.errors import (
     ModelError,
     PromptTooLongError,
     ShapeError,
+    StorageError,
+    StorageWarning,
     UnsupportedRegexError,
     VocabularyError,
 )
 from jaxgcd.sampling import Finish, Generation, generate, sample
 from jaxgcd.tables.arrays import Tables, pad
-from jaxgcd.tables.compile import Report, compile_grammar
+from jaxgcd.tables.cache import CompileCache
+from jaxgcd.tables.compile import compile_grammar
+from jaxgcd.tables.report import Report
+from jaxgcd.tables.storage import load, save
 from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
+    "CompileCache",
     "Finish",
     "Generation",
     "GrammarError",
@@ -34,6 +40,8 @@ __all__ = [
     "ShapeError",
     "State",
     "Status",
+    "StorageError",
+    "StorageWarning",
     "Tables",
     "UnsupportedRegexError",
     "Vocabulary",
@@ -43,7 +51,9 @@ __all__ = [
     "compile_grammar",
     "generate",
     "init",
+    "load",
     "mask_logits",
     "pad",
     "sample",
+    "save",
 ]

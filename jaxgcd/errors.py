@@ -33,6 +33,10 @@ class ShapeError(JaxgcdError, ValueError):
     """An array argument has the wrong shape or dtype; raised while tracing."""
 
 
+class StorageError(JaxgcdError):
+    """A file of tables or of a vocabulary cannot be read or written, or is damaged; names the file."""
+
+
 class ModelError(JaxgcdError):
     """A model file is missing, damaged or of a kind that is not supported; names the file."""
 
@@ -47,3 +51,7 @@ class MissingExtraError(JaxgcdError, ImportError):
 
 class InexactGrammarWarning(UserWarning):
     """The masks never miss a token but may lead to a dead end; lists the reasons."""
+
+
+class StorageWarning(UserWarning):
+    """Compiled tables could not be kept in a cache; names the file."""

@@ -14,13 +14,15 @@ import functools
 import hashlib
 import json
 import operator
+import os
 import reprlib
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Int16, Int32
 
+from jaxgcd import _container, _vocabulary_file
 from jaxgcd.errors import VocabularyError
 from jaxgcd.tokenizers import read
 from jaxgcd.tokenizers.contents import MAX_SIZE, Added
@@ -217,6 +219,38 @@ class Vocabulary:
         """The suffix structure: all distinct suffixes of the usable tokens, and "end of text"."""
         return _suffixes(self.spelling)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the vocabulary to a file, with everything that grammars reuse, or replaces the file at once.
+
+        Raises:
+            StorageError: the file cannot be written.
+
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "ab.jaxgcd")
+        >>> Vocabulary([b"a", b"b", b""], eos=[2]).save(path)
+        >>> Vocabulary.load(path)
+        Vocabulary(3 tokens, eos=(2,), size=3)
+        """
+        derived = {f"{name}.{field}": getattr(getattr(self, name), field) for name, field in _derived()}
+        parts = (self.tokens, self.eos, sorted(self.special), self.size, self.fingerprint, derived)
+        _vocabulary_file.write(path, _vocabulary_file.Parts(*parts))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
+        """Reads a vocabulary that `save` wrote; no tokenizer is needed, and nothing is derived again.
+
+        Raises:
+            StorageError: the file cannot be read, is not of this kind, comes from another version, or is
+                damaged. The checksum detects damage, not malice.
+        """
+        parts = _vocabulary_file.read(path, [f"{name}.{field}" for name, field in _derived()])
+        with _container.naming(path, _vocabulary_file.KIND):
+            vocabulary = cls(parts.tokens, eos=parts.eos, special=parts.special, size=parts.size)
+            for name, kind in _DERIVED.items():
+                vocabulary.__dict__[name] = _from_arrays(kind, name, parts.derived)
+        vocabulary.__dict__["fingerprint"] = parts.fingerprint
+        return vocabulary
+
     @functools.cached_property
     def single_bytes(self) -> frozenset[int]:
         """Bytes that are usable tokens on their own."""
@@ -227,6 +261,23 @@ class Vocabulary:
     def all_bytes(self) -> frozenset[int]:
         """Bytes that occur in any usable token."""
         return frozenset(np.unique(self.spelling.symbols).tolist()) - {END_OF_TEXT}
+
+
+_DERIVED = {"spelling": Spelling, "strings": Strings}
+"""The cached properties of a `Vocabulary` that are saved with it: dataclasses of arrays."""
+
+
+def _derived() -> list[tuple[str, str]]:
+    """The fields of all those dataclasses."""
+    return [(name, field.name) for name, kind in _DERIVED.items() for field in dataclasses.fields(kind)]
+
+
+def _from_arrays(kind: type, name: str, arrays: Mapping[str, np.ndarray]) -> Any:
+    fields = {field.name: field.type for field in dataclasses.fields(kind)}
+    found = {field: arrays[f"{name}.{field}"] for field in fields}
+    if not all(isinstance(found[field], cast(type, annotation)) for field, annotation in fields.items()):
+        raise ValueError(f"its {name} differ from those of this version")
+    return kind(**found)
 
 
 def _checked_ids(name: str, ids: Collection[int], count: int) -> list[int]:

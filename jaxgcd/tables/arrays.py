@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Array, Int32, UInt32
 
 from jaxgcd.errors import GrammarError, ShapeError
+from jaxgcd.tables.stored import Stored
 
 if TYPE_CHECKING:
-    from jaxgcd.tables.compile import Report
     from jaxgcd.tables.compiled import Compiled
+    from jaxgcd.tables.report import Report
 
 
 def _sized(*dims: str) -> Any:
@@ -56,7 +57,7 @@ class Tables:
 
     A pytree whose leaves are arrays and whose static fields are sizes only, so that two grammars of the same
     sizes (see `pad`) share one trace. `report` and `compiled` stay on the host: they belong to the object
-    that `compile_grammar` returned, and are None on copies that went through a JAX transformation.
+    that `compile_grammar` or `load` returned, and are None on copies that went through a JAX transformation.
 
     Index 0 means dead, none or empty in every axis but that of `rule_size` and `rule_origin`.
     """
@@ -125,7 +126,7 @@ class Tables:
     check: str = _static()
     """`"device"` or `"host"`: where context-dependent sequences are checked."""
     report: Report | None = None
-    compiled: Compiled | None = None
+    compiled: Compiled | Stored | None = None
 
     @property
     def words(self) -> int:
@@ -187,9 +188,9 @@ class Tables:
         if self.compiled is None:
             raise GrammarError(
                 "These tables went through a JAX transformation and have lost their description; "
-                "ask the object that `compile_grammar` returned."
+                "ask the object that `compile_grammar` or `load` returned."
             )
-        return self.compiled
+        return self.compiled.compiled(self) if isinstance(self.compiled, Stored) else self.compiled
 
 
 _UNPADDED = {"symbols", "words", "page_words", "pages_in_row", "tokens_plus_one", "two"}

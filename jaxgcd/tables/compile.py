@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
 import os
 import time
@@ -19,7 +20,7 @@ from jaxgcd.errors import (
     InexactGrammarWarning,
     VocabularyError,
 )
-from jaxgcd.grammar import load_grammar
+from jaxgcd.grammar import Grammar, load_grammar
 from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
 from jaxgcd.lexing.formula import Formulas
 from jaxgcd.lexing.graph import build_graph
@@ -30,9 +31,12 @@ from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD, Viability
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.cache import CompileCache, through_cache
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
 from jaxgcd.tables.pack import pack
+from jaxgcd.tables.reference import CompiledReference
+from jaxgcd.tables.report import Report
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import build_spanner
 from jaxgcd.tables.walk import Walk
@@ -41,30 +45,6 @@ from jaxgcd.vocabulary import Vocabulary
 CHECKS = ("device", "host")
 MAX_RUNS = 16
 """The most readings of one text; each takes a parser stack in every row's state."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-    """What `compile_grammar` found out.
-
-    Attributes:
-        exact: the masks are exactly python-lark's; if not they still never miss a token.
-        reasons: why they are not exact, in terms of terminals and bytes.
-        seconds: the time of each stage.
-        counts: states, classes, nodes, rows and bytes of the tables.
-    """
-
-    exact: bool
-    reasons: tuple[str, ...]
-    seconds: dict[str, float]
-    counts: dict[str, int]
-
-    def __str__(self) -> str:
-        verdict = (
-            "exact" if self.exact else "not exact:\n" + "\n".join(f"  {reason}" for reason in self.reasons)
-        )
-        counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
-        return f"{verdict}\n{counts}\n{sum(self.seconds.values()):.2f} s"
 
 
 def compile_grammar(
@@ -76,6 +56,7 @@ def compile_grammar(
     check: str = "device",
     exact: bool = False,
     max_depth: int = 64,
+    cache: CompileCache | str | os.PathLike[str] | None = None,
 ) -> Tables:
     """Compiles a Lark grammar for a vocabulary.
 
@@ -91,6 +72,8 @@ def compile_grammar(
         exact: raise instead of warning if the masks are not exact.
         max_depth: the most parser states a row's stack may hold; a text that needs more stops with status
         OVERFLOW.
+        cache: a `CompileCache`, or the path of its folder: tables that were compiled before, from the same
+            grammar, vocabulary and options by the same version, are loaded from there. By default none.
 
     Returns:
         Tables on the default device. `tables.report` says whether they are exact, and how long each stage
@@ -101,9 +84,11 @@ def compile_grammar(
         UnsupportedRegexError: a terminal's regex is not regular or not supported yet.
         GrammarTooLarge: a limit was exceeded.
         InexactGrammarError: `exact=True`, and the masks are not.
+        StorageError: `cache` cannot be used.
 
     Warns:
         InexactGrammarWarning: the masks may lead to a dead end; lists the reasons.
+        StorageWarning: the tables could not be written to the cache.
 
     Source: the offline part of Park, Zhou and D'Antoni 2025; see `docs/paper.md`.
 
@@ -127,26 +112,48 @@ def compile_grammar(
         )
     if max_depth < 2:
         raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
+    options = {"start": start, "lexer": lexer, "check": check, "max_depth": max_depth}
+    fresh = functools.partial(_fresh, grammar, vocabulary, **options)
+    tables = fresh() if cache is None else through_cache(cache, fresh, grammar, vocabulary, options)
+    _judge(tables, exact)
+    return tables
+
+
+def _fresh(
+    grammar: str | os.PathLike[str] | lark.Lark,
+    vocabulary: Vocabulary,
+    *,
+    start: str,
+    lexer: str,
+    check: str,
+    max_depth: int,
+) -> Tables:
+    """Compiles, whatever is in a cache."""
+    seconds: dict[str, float] = {}
     with _no_collections():
-        compiled, seconds = _compile(grammar, vocabulary, start, lexer)
+        with _stage(seconds, "lark"):
+            loaded = load_grammar(grammar, start=start, lexer=lexer)
+        compiled = compile_loaded(loaded, vocabulary, seconds)
         with _stage(seconds, "pack"):
-            tables = pack(
-                compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0
-            )
+            host = register(CompiledReference(compiled)) if check == "host" else 0
+            tables = pack(compiled, max_depth=max_depth, check=check, host=host)
     reasons = tuple(_reasons(compiled))
-    if reasons and exact:
-        raise InexactGrammarError("The masks of this grammar are not exact:\n" + "\n".join(reasons))
-    if reasons:
-        message = "The masks never miss a token but may lead to a dead end:\n" + "\n".join(reasons)
-        warnings.warn(message, InexactGrammarWarning, stacklevel=2)
     report = Report(not reasons, reasons, seconds, {**compiled.counts(), "bytes": tables.nbytes})
     return dataclasses.replace(tables, report=report, compiled=compiled)
 
 
-def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[Compiled, dict[str, float]]:
-    seconds: dict[str, float] = {}
-    with _stage(seconds, "lark"):
-        loaded = load_grammar(grammar, start=start, lexer=lexer)
+def _judge(tables: Tables, exact: bool) -> None:
+    """Raises or warns where the masks are not exact."""
+    reasons = tables.report.reasons if tables.report else ()
+    if reasons and exact:
+        raise InexactGrammarError("The masks of this grammar are not exact:\n" + "\n".join(reasons))
+    if reasons:
+        message = "The masks never miss a token but may lead to a dead end:\n" + "\n".join(reasons)
+        warnings.warn(message, InexactGrammarWarning, stacklevel=3)
+
+
+def compile_loaded(loaded: Grammar, vocabulary: Vocabulary, seconds: dict[str, float]) -> Compiled:
+    """Everything between reading the grammar and packing; adds the time of each stage to `seconds`."""
     table = loaded.table
     after = _contexts(table, loaded.scanner_of)
     with _stage(seconds, "lexer"):
@@ -181,22 +188,19 @@ def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[C
         slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
         walk = Walk(acceptance, slots.groups, predecessors(table))
-    return (
-        Compiled(
-            vocabulary,
-            loaded,
-            graph,
-            boundaries,
-            machine,
-            viability,
-            spanner,
-            acceptance,
-            walk,
-            slots,
-            runs,
-            slack,
-        ),
-        seconds,
+    return Compiled(
+        vocabulary,
+        loaded,
+        graph,
+        boundaries,
+        machine,
+        viability,
+        spanner,
+        acceptance,
+        walk,
+        slots,
+        runs,
+        slack,
     )
 
 

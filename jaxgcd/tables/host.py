@@ -8,30 +8,85 @@ the parser takes come back as packed bits.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.stack import step
+from jaxgcd.parsing.table import ParseTable
 from jaxgcd.parsing.viability import ALWAYS
-from jaxgcd.tables.compiled import Compiled
-from jaxgcd.tables.rows import pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL
-from jaxgcd.tables.walk import Entry
+from jaxgcd.tables.suffixes import SuffixClass
+
+Condition = Any
+"""What the rest of a stack must meet; None is met by all, and what is false by none."""
+
+Tokens = Any
+"""A key to some tokens."""
+
+
+class Member(NamedTuple):
+    """Some tokens of a slot: the fan or suffix class of what comes next, and the key to the tokens."""
+
+    number: int
+    tokens: Tokens
+
+
+class Reference(Protocol):
+    """What the machine must know of a grammar."""
+
+    @property
+    def table(self) -> ParseTable:
+        """Lark's table."""
+        ...
+
+    @property
+    def words(self) -> int:
+        """Words of a packed mask."""
+        ...
+
+    def terminal(self, lexer_state: int, slot: int) -> int:
+        """The terminal that is stepped before a slot is checked, or `NO_TERMINAL`."""
+        ...
+
+    def dependents(self, lexer_state: int, slot: int, top: int) -> Sequence[Member]:
+        """What depends on the stack below `top`, by fan if the slot has a terminal, else by suffix class."""
+        ...
+
+    def token_words(self, tokens: Tokens) -> np.ndarray:
+        """Tokens as bits, `uint32[words]`."""
+        ...
+
+    def after(self, fan: int, state: int) -> int:
+        """The suffix class that goes on after a terminal was shifted into `state`, or ignored there."""
+        ...
+
+    def suffix_class(self, number: int) -> SuffixClass:
+        """A suffix class."""
+        ...
+
+    def waiting(self, top: int, boundary: int) -> Condition:
+        """What must hold below `top`, which was just shifted, for the stack to be completable."""
+        ...
+
+    def reveal(self, condition: Condition, state: int) -> Condition:
+        """What must hold below `state` for a condition to hold of the stack with `state` on top."""
+        ...
 
 
 class HostMachine:
     """Checks context-dependent sequences of one grammar on the host.
 
     Attributes:
+        reference: the grammar.
         calls: how often the device asked.
         shipped: how many sequences it asked about, all calls together.
     """
 
-    def __init__(self, compiled: Compiled):
-        self._compiled = compiled
-        self._table = compiled.machine.table
-        self._words: dict[tuple[int, int], np.ndarray] = {}
+    def __init__(self, reference: Reference):
+        self.reference = reference
         self.calls = 0
         self.shipped = 0
 
@@ -50,30 +105,30 @@ class HostMachine:
             `uint32[rows, words]`.
         """
         self.calls += 1
-        words = np.zeros((len(lexer), self._compiled.vocabulary.words), np.uint32)
+        words = np.zeros((len(lexer), self.reference.words), np.uint32)
         for row, run, slot in np.argwhere(top):
             states = tuple(stack[row, run, : depth[row, run]].tolist())
             words[row] |= self._slot(int(lexer[row, run]), int(slot), states, int(top[row, run, slot]))
         return words
 
     def _slot(self, lexer_state: int, slot: int, states: tuple[int, ...], top: int) -> np.ndarray:
-        terminal, group = self._compiled.slots.of_state[lexer_state][slot]
-        after = states if terminal == NO_TERMINAL else step(self._table, states, terminal)
-        words = np.zeros(self._compiled.vocabulary.words, np.uint32)
-        for member in self._compiled.walk.dependents(Entry(group, top, terminal != NO_TERMINAL)):
+        terminal = self.reference.terminal(lexer_state, slot)
+        after = states if terminal == NO_TERMINAL else step(self.reference.table, states, terminal)
+        words = np.zeros(self.reference.words, np.uint32)
+        for number, tokens in self.reference.dependents(lexer_state, slot, top):
             self.shipped += 1
-            suffix_class = member if terminal == NO_TERMINAL else self._after(member, top)
+            suffix_class = number if terminal == NO_TERMINAL else self.reference.after(number, top)
             if after is not None and self._takes(suffix_class, after):
-                words |= self._member_words(group, member)
+                words |= self.reference.token_words(tokens)
         return words
 
     def _takes(self, suffix_class: int, states: tuple[int, ...]) -> bool:
-        follow, open_ = self._compiled.spanner.classes.members[suffix_class]
+        follow, open_ = self.reference.suffix_class(suffix_class)
         if any(self._completable(boundary, states) for boundary in open_):
             return True
         for terminal, fan in follow:
-            after = states if terminal == IGNORED else step(self._table, states, terminal)
-            if after is not None and self._takes(self._after(fan, after[-1]), after):
+            after = states if terminal == IGNORED else step(self.reference.table, states, terminal)
+            if after is not None and self._takes(self.reference.after(fan, after[-1]), after):
                 return True
         return False
 
@@ -81,35 +136,22 @@ class HostMachine:
         """Whether a stack can be completed, from the conditions that hold of any stack."""
         if boundary == ALWAYS:
             return True
-        viability = self._compiled.viability
-        items = viability.waiting(states[-1], boundary)
+        condition = self.reference.waiting(states[-1], boundary)
         for state in reversed(states[:-1]):
-            if items is None:
-                return True
-            revealed = [viability.reveal(item, state) for item in items]
-            items = None if None in revealed else frozenset().union(*(found or () for found in revealed))
-        return items is None
-
-    def _after(self, fan: int, state: int) -> int:
-        """The suffix class that goes on after a terminal was shifted into `state`, or ignored there."""
-        return self._compiled.spanner.classes.of_fan(fan, self._compiled.grammar.scanner_of[state])
-
-    def _member_words(self, group: int, member: int) -> np.ndarray:
-        key = (group, member)
-        if key not in self._words:
-            tokens = self._compiled.slots.token_classes(group) == member
-            self._words[key] = pack_bits(tokens, self._compiled.vocabulary.words)
-        return self._words[key]
+            if not condition:
+                break
+            condition = self.reference.reveal(condition, state)
+        return condition is None
 
 
 _MACHINES: dict[int, HostMachine] = {}
 _NUMBERS = itertools.count(1)
 
 
-def register(compiled: Compiled) -> int:
+def register(reference: Reference) -> int:
     """Makes a reference machine reachable from callbacks, which can be handed numbers only; never freed."""
     number = next(_NUMBERS)
-    _MACHINES[number] = HostMachine(compiled)
+    _MACHINES[number] = HostMachine(reference)
     return number
 
 

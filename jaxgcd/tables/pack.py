@@ -9,15 +9,18 @@ import numpy as np
 
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
-from jaxgcd.parsing.table import START_STATE
+from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
 from jaxgcd.tables.walk import Edges, Entry, Walk
+from jaxgcd.vocabulary import Vocabulary
 
 IGNORED_BIT = 0
+VOCABULARY_ARRAYS = ("eos_words", "token_offset", "token_symbol")
+"""The arrays that `vocabulary_arrays` makes."""
 
 
 def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables:
@@ -37,12 +40,7 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
         compiled.slots.token_classes,
         compiled.vocabulary.words,
     )
-    is_eos = np.zeros(size, bool)
-    is_eos[list(compiled.vocabulary.eos)] = True
-    spelling = compiled.vocabulary.spelling
-    arrays["eos_words"] = pack_bits(is_eos, compiled.vocabulary.words)
-    arrays["token_offset"] = spelling.offset.astype(np.int32)
-    arrays["token_symbol"] = spelling.symbols.astype(np.int32)
+    arrays.update(vocabulary_arrays(compiled.vocabulary))
     arrays["host"] = np.array(host, np.int32)
     leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
     return Tables(
@@ -53,6 +51,17 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
         slack=compiled.slack,
         check=check,
     )
+
+
+def vocabulary_arrays(vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+    """The arrays that are the same for all grammars."""
+    is_eos = np.zeros(vocabulary.size, bool)
+    is_eos[list(vocabulary.eos)] = True
+    return {
+        "eos_words": pack_bits(is_eos, vocabulary.words),
+        "token_offset": vocabulary.spelling.offset.astype(np.int32),
+        "token_symbol": vocabulary.spelling.symbols.astype(np.int32),
+    }
 
 
 def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
@@ -101,24 +110,30 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
     }
 
 
+def slot_tops(table: ParseTable) -> list[tuple[int, ...]]:
+    """For each terminal the states that are on top once it was stepped; for `NO_TERMINAL` all in which a text
+    can go on.
+    """
+    targets = shift_targets(table)
+    running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})
+    return [tuple(running), *targets[1:]]
+
+
 def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
     """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a
     group.
     """
-    table = compiled.machine.table
-    targets = shift_targets(table)
-    running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})
-    column = np.zeros((2, table.n_states), np.int32)
-    column[0, running] = np.arange(len(running))
-    for states in targets:
-        column[1, list(states)] = np.arange(len(states))
+    tops = slot_tops(compiled.machine.table)
+    column = np.zeros((2, compiled.machine.table.n_states), np.int32)
+    for terminal, states in enumerate(tops):
+        column[int(terminal != NO_TERMINAL), list(states)] = np.arange(len(states))
     base: dict[Slot, int] = {}
     jobs: list[Entry] = []
     for slot in (slot for slots in compiled.slots.of_state for slot in slots):
         if slot not in base:
             base[slot] = 1 + len(jobs)
             fans = slot.terminal != NO_TERMINAL
-            jobs += [Entry(slot.group, top, fans) for top in (targets[slot.terminal] if fans else running)]
+            jobs += [Entry(slot.group, top, fans) for top in tops[slot.terminal]]
     edges, depending = compiled.walk.entries(jobs)
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
