@@ -27,6 +27,9 @@ from jaxgcd.vocabulary import Vocabulary
 NO_LABEL = 0
 """In a reading: nothing is emitted."""
 
+Reading = tuple[tuple[int, int], ...]
+"""What happens at a symbol in a state: alternatives, each a label and the state behind the symbol."""
+
 
 class Block(NamedTuple):
     """The tokens that begin with one symbol class, read from one lexer state: parts with one suffix class
@@ -102,8 +105,7 @@ def build_spanner(
 class _Builder:
     """Works on pairs of a lexer state and a string that is still to be read, as `state * width + string`.
 
-    A **reading** of a symbol in a state is what happens there: a list of alternatives, each a label (the
-    terminal emitted on the way and the scanners that go on, or nothing) and the state behind the symbol.
+    A label is the terminal emitted on the way and the scanners that go on, or `NO_LABEL`.
     """
 
     def __init__(self, graph, ends, vocabulary, may_follow):
@@ -138,36 +140,39 @@ class _Builder:
         symbols = self._symbol[strings[usable]]
         return [usable[symbols == symbol] for symbol in range(self._graph.delta.shape[1])]
 
-    def _read_all(self):
+    def _read_all(self) -> tuple[np.ndarray, list[list[Reading]]]:
         """The distinct readings of each symbol, and which of them each state has."""
-        delta, gates = self._graph.delta, self._graph.gates
+        delta, accepts = self._graph.delta, self._graph.accepts
         variant = np.zeros(delta.shape, np.int32)
-        readings: list[list[tuple[tuple[int, int], ...]]] = []
+        readings: list[list[Reading]] = []
         label_number = {self._labels[0]: 0}
-        number: dict[object, int] = {}
-        emits = np.array([number.setdefault(tuple(pairs), len(number)) for pairs in self._graph.accepts])
+        emit_number: dict[object, int] = {}
+        emits = np.array([emit_number.setdefault(tuple(pairs), len(emit_number)) for pairs in accepts])
         for symbol in range(delta.shape[1]):
-            behind = delta[gates, symbol].tolist()
-            number = {}
-            emitting: dict[tuple[int, int], list[tuple[int, int]]] = {}
             # States that emit the same and go on to the same state read the symbol alike.
-            alike, first, which = np.unique(
+            _, first, alike = np.unique(
                 emits * self._graph.n_states + delta[:, symbol], return_index=True, return_inverse=True
             )
-            kinds = np.zeros(len(alike), np.int32)
-            for kind, state in enumerate(first.tolist()):
-                target = int(delta[state, symbol])
-                found = [(0, target)] if target != DEAD else []
-                for pair in self._graph.accepts[state]:
-                    if pair not in emitting:
-                        scanners = self.classes.scanners(pair[0])
-                        emitting[pair] = _emitting(pair[0], behind[pair[1]], scanners, label_number)
-                    found += emitting[pair]
-                kinds[kind] = number.setdefault(tuple(found), len(number))
-            variant[:, symbol] = kinds[which]
+            number: dict[Reading, int] = {}
+            found = [number.setdefault(r, len(number)) for r in self._read(symbol, first, label_number)]
+            variant[:, symbol] = np.array(found)[alike]
             readings.append(list(number))
         self._labels = list(label_number)
         return variant, readings
+
+    def _read(self, symbol: int, states: np.ndarray, label_number: dict) -> Iterator[Reading]:
+        """The readings of one symbol in some states."""
+        behind = self._graph.delta[self._graph.gates, symbol].tolist()
+        emitting: dict[tuple[int, int], Reading] = {}
+        for state in states.tolist():
+            target = int(self._graph.delta[state, symbol])
+            found: Reading = ((NO_LABEL, target),) if target != DEAD else ()
+            for pair in self._graph.accepts[state]:
+                if pair not in emitting:
+                    scanners = self.classes.scanners(pair[0])
+                    emitting[pair] = _emitting(pair[0], behind[pair[1]], scanners, label_number)
+                found += emitting[pair]
+            yield found
 
     def _flat_readings(self):
         """All readings in a row, those of symbol `s` from `base[s]` on, as lists of alternatives."""
@@ -221,10 +226,10 @@ class _Builder:
             distinct, which = np.unique(pairs, return_inverse=True)
             labels, first = np.unique(distinct >> 32, return_index=True)
             rests = np.split(distinct & 0xFFFFFFFF, first[1:])
-            emitted = [
-                self.classes.after(*self._labels[number], some.tolist())
-                for number, some in zip(labels.tolist(), rests, strict=True)
-            ]
+            emitted = []
+            for number, some in zip(labels.tolist(), rests, strict=True):
+                terminal, scanners = self._labels[number]
+                emitted.append(self.classes.after(terminal, scanners, some.tolist()))
             found[emits] = np.concatenate(emitted).astype(np.int32)[which]
         return found
 
@@ -297,9 +302,7 @@ class _Builder:
         return [Block(part, sums, classes) for (part, sums, _), classes in pieces]
 
 
-def _emitting(
-    terminal: int, row: list[int], follow: tuple[int, ...], label_number: dict
-) -> list[tuple[int, int]]:
+def _emitting(terminal: int, row: list[int], follow: tuple[int, ...], label_number: dict) -> Reading:
     """The alternatives "emit `terminal`, then go on", one for each distinct state behind the symbol.
 
     `follow`: the scanners that may read on after `terminal`.
@@ -308,10 +311,10 @@ def _emitting(
     for scanner in follow:
         if row[scanner] != DEAD:
             scanners.setdefault(row[scanner], []).append(scanner)
-    return [
+    return tuple(
         (label_number.setdefault((terminal, frozenset(found)), len(label_number)), target)
         for target, found in scanners.items()
-    ]
+    )
 
 
 class _Behind(NamedTuple):
