@@ -21,7 +21,7 @@ import numpy as np
 import jaxgcd
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
+from matplotlib import pyplot
 
 SIZES = (10_000, 16_000, 32_000, 64_000, 128_000, 256_000)
 TIMES = (1, 2, 4, 8, 16)

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxgcd.errors import VocabularyError
-
-from .contents import Contents
-from .fast import read_tokenizer
-from .mistral import read_backend, read_mistral, read_sentencepiece, read_tekken
-from .sentencepiece import read_processor
-from .tiktoken import read_encoding
-from .transformers import read_transformers
+from jaxgcd.tokenizers.contents import Contents
+from jaxgcd.tokenizers.fast import read_tokenizer
+from jaxgcd.tokenizers.mistral import read_backend, read_mistral, read_sentencepiece, read_tekken
+from jaxgcd.tokenizers.sentencepiece import read_processor
+from jaxgcd.tokenizers.tiktoken import read_encoding
+from jaxgcd.tokenizers.transformers import read_transformers
 
 __all__ = ["Contents", "read"]
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxgcd.errors import VocabularyError
-
-from .contents import Contents
-from .pieces import Spell, byte_level, plain, replaced
+from jaxgcd.tokenizers.contents import Contents
+from jaxgcd.tokenizers.pieces import Spell, byte_level, plain, replaced
 
 _Component = Mapping[str, Any]
 

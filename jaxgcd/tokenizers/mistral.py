@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from .contents import Contents
-from .sentencepiece import read_processor
-from .tiktoken import read_encoding
+from jaxgcd.tokenizers.contents import Contents
+from jaxgcd.tokenizers.sentencepiece import read_processor
+from jaxgcd.tokenizers.tiktoken import read_encoding
 
 
 def read_backend(tokenizer: Any) -> Contents:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxgcd.errors import VocabularyError
-
-from .contents import Contents
-from .pieces import METASPACE, replaced
+from jaxgcd.tokenizers.contents import Contents
+from jaxgcd.tokenizers.pieces import METASPACE, replaced
 
 
 class Kind(enum.IntEnum):

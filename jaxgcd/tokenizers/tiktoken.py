@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .contents import Contents
+from jaxgcd.tokenizers.contents import Contents
 
 _END = "<|endoftext|>"
 

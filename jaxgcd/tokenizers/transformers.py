@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxgcd.errors import VocabularyError
-
-from .contents import Contents
-from .fast import read_tokenizer
-from .pieces import byte_level, byte_of_character, plain
-from .sentencepiece import SPECIAL, Kind, kinds, spell
+from jaxgcd.tokenizers.contents import Contents
+from jaxgcd.tokenizers.fast import read_tokenizer
+from jaxgcd.tokenizers.pieces import byte_level, byte_of_character, plain
+from jaxgcd.tokenizers.sentencepiece import SPECIAL, Kind, kinds, spell
 
 # They write blanks and line breaks in characters of their own, and undo that when they decode.
 _REWRITING = {"CpmTokenizer", "CpmTokenizerFast"}
