@@ -1,6 +1,6 @@
 """Grammar-constrained decoding that lives on the accelerator."""
 
-from jaxgcd.decoding import State, Status, advance, allowed, init, mask_logits
+from jaxgcd.decoding import advance, allowed, mask_logits
 from jaxgcd.errors import (
     GrammarError,
     GrammarTooLarge,
@@ -9,14 +9,19 @@ from jaxgcd.errors import (
     JaxgcdError,
     MissingExtraError,
     ModelError,
+    PrefixError,
     PromptTooLongError,
     ShapeError,
     UnsupportedRegexError,
     VocabularyError,
 )
 from jaxgcd.sampling import Finish, Generation, generate, sample
-from jaxgcd.tables.arrays import Tables, pad
+from jaxgcd.start import init
+from jaxgcd.state import State, Status
+from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.bucket import pad
 from jaxgcd.tables.compile import Report, compile_grammar
+from jaxgcd.tables.concatenate import concatenate
 from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "JaxgcdError",
     "MissingExtraError",
     "ModelError",
+    "PrefixError",
     "PromptTooLongError",
     "Report",
     "ShapeError",
@@ -41,6 +47,7 @@ __all__ = [
     "advance",
     "allowed",
     "compile_grammar",
+    "concatenate",
     "generate",
     "init",
     "mask_logits",

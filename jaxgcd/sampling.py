@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Int32
 
-from jaxgcd.decoding import State, Status, advance, mask_logits
+from jaxgcd.decoding import advance, mask_logits
 from jaxgcd.errors import ShapeError
+from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 
 Cache = TypeVar("Cache")

@@ -153,6 +153,7 @@ def test_padding_changes_no_mask_and_shares_a_trace() -> None:
         "runs": 4,
         "emits": 2,
         "terminal_words": 1,
+        "places": 64,
         "token_symbols": 64,
     }
     traces = []
@@ -318,9 +319,9 @@ def test_a_hot_sample_is_still_allowed(nested: jaxgcd.Tables, temperature: float
 
 
 def test_states_and_tokens_of_the_wrong_kind_are_errors(nested: jaxgcd.Tables) -> None:
-    shallow = jaxgcd.compile_grammar(NESTED, VOCABULARY, max_depth=5)
+    other = jaxgcd.compile_grammar(FALLBACK, VOCABULARY)  # in which a text can have two readings
     with pytest.raises(jaxgcd.ShapeError, match="other tables"):
-        jaxgcd.allowed(nested, jaxgcd.init(shallow))
+        jaxgcd.allowed(nested, jaxgcd.init(other))
     for token in (jnp.array([0.7, 1.0]), jnp.array([True, False]), jnp.array([0])):
         with pytest.raises(jaxgcd.ShapeError, match="integers"):
             jaxgcd.advance(nested, jaxgcd.init(nested, (2,)), token)

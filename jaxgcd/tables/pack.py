@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
 from jaxgcd.parsing.table import START_STATE
@@ -28,9 +29,10 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
     arrays = {**_lexer(compiled), **_parser(compiled), **_entries(compiled, edges)}
     compiled.walk.finish()
     arrays.update(_nodes(compiled.walk, compiled.machine.table.n_states, edges))
-    arrays["row_pages"], arrays["pages"] = build_rows(
+    row_pages, pages = build_rows(
         compiled.walk.rows, compiled.slots.groups, compiled.slots.token_classes, compiled.vocabulary.words
     )
+    arrays["row_pages"], arrays["pages"] = row_pages[:, None], pages[None]  # one shard
     is_eos = np.zeros(size, bool)
     is_eos[list(compiled.vocabulary.eos)] = True
     spelling = compiled.vocabulary.spelling
@@ -61,6 +63,7 @@ def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
             gates[state, i] = gate
         can_emit[state, [IGNORED_BIT if t == IGNORED else t for t, _ in graph.exits[state]]] = True
     return {
+        "start_lexer": np.array([INITIAL], np.int32),
         "symbol_class": graph.classes,
         "delta": graph.delta,
         "emit_terminal": terminal,
@@ -91,7 +94,8 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
         "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
-        "end": np.array(table.end, np.int32),
+        "place": np.arange(table.n_states, dtype=np.int32),
+        "start_parser": np.array([START_STATE], np.int32),
     }
 
 
@@ -112,10 +116,10 @@ def _entries(compiled: Compiled, edges: _Edges) -> dict[str, np.ndarray]:
     table = compiled.machine.table
     targets = shift_targets(table)
     running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})
-    column = np.zeros((2, table.n_states), np.int32)
-    column[0, running] = np.arange(len(running))
+    column = np.zeros((table.n_states, 2), np.int32)
+    column[running, 0] = np.arange(len(running))
     for states in targets:
-        column[1, list(states)] = np.arange(len(states))
+        column[list(states), 1] = np.arange(len(states))
     base: dict[Slot, int] = {}
     jobs: list[Entry] = []
     for slot in (slot for slots in compiled.slots.of_state for slot in slots):
