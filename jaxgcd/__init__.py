@@ -1,6 +1,7 @@
 """Grammar-constrained decoding that lives on the accelerator."""
 
 from jaxgcd.decoding import advance, allowed, mask_logits
+from jaxgcd.drafts import Trail, advance_many
 from jaxgcd.errors import (
     GrammarError,
     GrammarTooLarge,
@@ -15,6 +16,7 @@ from jaxgcd.errors import (
     UnsupportedRegexError,
     VocabularyError,
 )
+from jaxgcd.forced import jump_forward
 from jaxgcd.sampling import Finish, Generation, generate, sample
 from jaxgcd.start import init
 from jaxgcd.state import State, Status
@@ -41,15 +43,18 @@ __all__ = [
     "State",
     "Status",
     "Tables",
+    "Trail",
     "UnsupportedRegexError",
     "Vocabulary",
     "VocabularyError",
     "advance",
+    "advance_many",
     "allowed",
     "compile_grammar",
     "concatenate",
     "generate",
     "init",
+    "jump_forward",
     "mask_logits",
     "pad",
     "sample",

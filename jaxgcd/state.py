@@ -7,7 +7,8 @@ import enum
 import functools
 
 import jax
-from jaxtyping import Array, Int32
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int32
 
 from jaxgcd.errors import ShapeError
 from jaxgcd.tables.arrays import Tables
@@ -51,6 +52,15 @@ class State:
     def max_depth(self) -> int:
         """The most parser states that a stack of this state may hold."""
         return self.stack.shape[-1]
+
+
+def select(flag: Bool[Array, "*batch"], new: State, old: State) -> State:
+    """The rows of one state where a flag is set, of another elsewhere."""
+    return jax.tree.map(
+        lambda one, other: jnp.where(flag.reshape(flag.shape + (1,) * (one.ndim - flag.ndim)), one, other),
+        new,
+        old,
+    )
 
 
 def check_state(tables: Tables, state: State) -> None:

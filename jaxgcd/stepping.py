@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Int, UInt32
 
-from jaxgcd.state import State, Status
+from jaxgcd.state import State, Status, select
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.vocabulary import END_OF_TEXT
 
@@ -96,9 +96,7 @@ def _settled(state: State, runs: Runs, deepest: Array, known: Array) -> State:
     status = jnp.where(deepest > state.max_depth, Status.OVERFLOW, status)
     status = jnp.where(state.status == Status.RUNNING, status, state.status).astype(jnp.int32)
     new = State(lexer, stack[:, : state.max_depth], depth, status)
-    old = dataclasses.replace(state, status=status)
-    moved = status == Status.RUNNING
-    return jax.tree.map(lambda new, old: jnp.where(moved, new, old), new, old)
+    return select(status == Status.RUNNING, new, dataclasses.replace(state, status=status))
 
 
 def _follow(tables: Tables, state: State, symbols: Array, begin: Array, end: Array) -> tuple[Runs, Array]:

@@ -49,8 +49,8 @@ def _static() -> Any:
             "goto",
         ),
         *("rule_size", "rule_origin", "slot_terminal", "slot_base", "column", "place", "entry", "edge_row"),
-        *("edge_node", "node_skip", "node_edge", "row_pages", "pages", "eos_words", "token_offset"),
-        *("token_symbol", "dependents", "host"),
+        *("edge_node", "node_skip", "node_edge", "row_pages", "pages", "eos_words", "bytewise"),
+        *("token_offset", "token_symbol", "dependents", "host"),
     ],
     meta_fields=["size", "runs", "max_depth", "slack", "check"],
     drop_fields=["report", "compiled"],
@@ -126,6 +126,8 @@ class Tables:
     """A shard's distinct pages of token bits; token `i` is bit `i & 31` of word `i >> 5`."""
     eos_words: UInt32[Array, " words"] = _sized("words")
     """The EOS tokens as bits."""
+    bytewise: UInt32[Array, " words"] = _sized("words")
+    """The tokens all of whose bytes are tokens on their own, and EOS, as bits."""
     token_offset: Int32[Array, " tokens_plus_one"] = _sized("tokens_plus_one")
     token_symbol: Int32[Array, " token_symbols"] = _sized("token_symbols")
     """The symbols of all tokens, those of token `i` from `token_offset[i]` on."""

@@ -21,7 +21,9 @@ from jaxgcd.tables.unconstrained import unconstrained
 
 Arrays = dict[str, np.ndarray]
 
-_SHARED = {"symbol_class", "row_pages", "pages", "eos_words", "token_offset", "token_symbol", "host"}
+_SHARED = {
+    *("symbol_class", "row_pages", "pages", "eos_words", "bytewise", "token_offset", "token_symbol", "host")
+}
 
 _BLOCKS = [f for f in dataclasses.fields(Tables) if "dims" in f.metadata and f.name not in _SHARED]
 """Fields in which one grammar's block lies behind another's."""
@@ -67,7 +69,7 @@ def concatenate(tables: Sequence[Tables]) -> Tables:
         places = [(base["lexer_states"], base["parser_states"]) for base in bases[1:]]
         machines = [int(part.host) for part in tables]
         joined["host"] = np.array(register_joint(machines, places, tables[0].words))
-    unsigned = {"can_emit", "takes", "pages", "eos_words"}
+    unsigned = {"can_emit", "takes", "pages", "eos_words", "bytewise"}
     leaves = {
         name: array.astype(np.uint32 if name in unsigned else np.int32) for name, array in joined.items()
     }

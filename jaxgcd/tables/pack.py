@@ -17,6 +17,7 @@ from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
 from jaxgcd.tables.walk import Edge, Entry, Walk
+from jaxgcd.vocabulary import END_OF_TEXT, Vocabulary
 
 IGNORED_BIT = 0
 NO_EDGE = Edge(0, 0)
@@ -37,6 +38,7 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
     is_eos[list(compiled.vocabulary.eos)] = True
     spelling = compiled.vocabulary.spelling
     arrays["eos_words"] = pack_bits(is_eos, compiled.vocabulary.words)
+    arrays["bytewise"] = pack_bits(_bytewise(compiled.vocabulary), compiled.vocabulary.words)
     arrays["token_offset"] = spelling.offset.astype(np.int32)
     arrays["token_symbol"] = spelling.symbols.astype(np.int32)
     arrays["host"] = np.array(host, np.int32)
@@ -49,6 +51,13 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
         slack=compiled.slack,
         check=check,
     )
+
+
+def _bytewise(vocabulary: Vocabulary) -> np.ndarray:
+    """Tokens all of whose symbols are spelled by some token alone."""
+    offset, symbols = vocabulary.spelling.offset, vocabulary.spelling.symbols
+    lacking = ~np.isin(symbols, [*vocabulary.single_bytes, END_OF_TEXT])
+    return (np.diff(offset) > 0) & (np.diff(np.append(0, np.cumsum(lacking))[offset]) == 0)
 
 
 def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
