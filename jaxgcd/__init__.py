@@ -1,5 +1,6 @@
 """Grammar-constrained decoding that lives on the accelerator."""
 
+from jaxgcd.beam import Beams, beam_search
 from jaxgcd.decoding import advance, allowed, mask_logits
 from jaxgcd.drafts import Trail, advance_many
 from jaxgcd.errors import (
@@ -27,6 +28,7 @@ from jaxgcd.tables.concatenate import concatenate
 from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
+    "Beams",
     "Finish",
     "Generation",
     "GrammarError",
@@ -50,6 +52,7 @@ __all__ = [
     "advance",
     "advance_many",
     "allowed",
+    "beam_search",
     "compile_grammar",
     "concatenate",
     "generate",

@@ -87,13 +87,13 @@ def advance_many(
             f"axes {batch}."
         )
     length = jnp.asarray(tokens.shape[-1] if length is None else length, jnp.int32)
-    parents = np.arange(*draft) - 1 if parents is None else parents
-    _check_parents(parents, draft, batch)
+    follows = np.arange(*draft) - 1 if parents is None else parents
+    _check_parents(follows, draft, batch)
     try:
         length = jnp.broadcast_to(length, batch)
     except ValueError:
         raise ShapeError(f"`length` has the shape {length.shape}, the state's batch is {batch}.") from None
-    places = jnp.broadcast_to(jnp.asarray(parents, jnp.int32) + 1, tokens.shape)
+    places = jnp.broadcast_to(jnp.asarray(follows, jnp.int32) + 1, tokens.shape)
     return _advance_many(tables, state, tokens.astype(jnp.int32), length, places)
 
 
