@@ -18,6 +18,7 @@ from jaxgcd.errors import (
     VocabularyError,
 )
 from jaxgcd.forced import jump_forward
+from jaxgcd.meshes import partition_specs
 from jaxgcd.sampling import Finish, Generation, generate, sample
 from jaxgcd.start import init
 from jaxgcd.state import State, Status
@@ -25,6 +26,7 @@ from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.bucket import pad
 from jaxgcd.tables.compile import Report, compile_grammar
 from jaxgcd.tables.concatenate import concatenate
+from jaxgcd.tables.split import split_vocabulary
 from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
@@ -60,5 +62,7 @@ __all__ = [
     "jump_forward",
     "mask_logits",
     "pad",
+    "partition_specs",
     "sample",
+    "split_vocabulary",
 ]

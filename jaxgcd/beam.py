@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float32, Int, Int32
 
 from jaxgcd.decoding import advance, unpack, viable
 from jaxgcd.errors import ShapeError
+from jaxgcd.meshes import on_any_mesh
 from jaxgcd.sampling import DecodeFn, Finish
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
@@ -50,10 +52,9 @@ class _Texts(NamedTuple):
     length: Array  # int32
 
 
-class _Carry(NamedTuple):
-    step: Array
-    cache: Any
-    last_token: Array  # int32[rows * beams]
+class _Beam(NamedTuple):
+    """What is known of all beams between two steps."""
+
     state: State  # [rows, beams]
     live: _Texts
     ended: _Texts
@@ -117,68 +118,80 @@ def beam_search(
     if not isinstance(decode_fn, jax.tree_util.Partial):
         decode_fn = jax.tree_util.Partial(decode_fn)
     axes = _leaf_axes(cache_axes, cache, math.prod(batch))
-    last_token = jnp.asarray(last_token, jnp.int32)
+    arrays = (jnp.asarray(last_token, jnp.int32), length_penalty, jnp.asarray(pad_id, jnp.int32))
     options = {"beams": beams, "steps": max_new_tokens, "axes": axes}
-    return _beam_search(decode_fn, cache, tables, state, last_token, length_penalty, pad_id, **options)
+    return _beam_search(decode_fn, cache, tables, state, *arrays, **options)
 
 
 @functools.partial(jax.jit, static_argnames=("beams", "steps", "axes"))
 def _beam_search(
     decode_fn, cache, tables, state, last_token, length_penalty, pad_id, *, beams, steps, axes
 ) -> Beams:
-    batch = state.status.shape
-    penalty = jnp.asarray(length_penalty, jnp.float32)
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(batch) :]), state)
+    batch, penalty = state.status.shape, jnp.asarray(length_penalty, jnp.float32)
+    if len(batch) != 1:
+        state = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(batch) :]), state)
 
-    def going(carry: _Carry):
-        length = jnp.asarray(steps, jnp.float32)
-        best = jnp.maximum(carry.live.score / length**penalty, _normal(carry.live, 1, penalty)).max(axis=1)
-        return (carry.step < steps) & (best > carry.ended.score.min(axis=1)).any()
+    def going(carry):
+        i, _, _, beam = carry
+        longest = jnp.asarray(steps, jnp.float32)
+        best = jnp.maximum(beam.live.score / longest**penalty, _normal(beam.live, 1, penalty)).max(axis=1)
+        return (i < steps) & (best > beam.ended.score.min(axis=1)).any()
 
-    def step(carry: _Carry) -> _Carry:
-        logits, cache = decode_fn(carry.last_token, carry.cache)
-        logits = logits.reshape(-1, beams, tables.size).astype(jnp.float32)
-        going_on, ending = _continuations(tables, carry.state, carry.live.score, logits)
-        over = _Texts(_normal(carry.live._replace(score=ending), 1, penalty), *carry.live[1:])
-        score, parent, token = _best(going_on, beams)
-        live = _take(carry.live, parent)
-        tokens = lax.dynamic_update_index_in_dim(live.tokens, token, carry.step, axis=2)
-        after = advance(tables, _take(carry.state, parent), token)
-        deep = (after.status == Status.OVERFLOW) & (score > -jnp.inf)
-        score = jnp.where(after.status == Status.RUNNING, score, -jnp.inf)
-        return _Carry(
-            carry.step + 1,
-            _reordered(cache, axes, parent, beams),
-            token.reshape(-1),
-            after,
-            _Texts(score, tokens, live.length + 1),
-            _best_texts(_joined(carry.ended, over), beams),
-            carry.overflowed | deep.any(axis=1),
-        )
+    def step(carry):
+        i, cache, last_token, beam = carry
+        logits, cache = decode_fn(last_token, cache)
+        beam, parent, token = _grown(tables, beam, logits, i, penalty)
+        return i + 1, _reordered(cache, axes, parent, beams), token, beam
 
-    first = _first(cache, flat, last_token.reshape(-1), pad_id, beams, steps, axes)
-    last = lax.while_loop(going, step, first)
-    found = _result(last, flat.status, penalty, pad_id, beams)
-    return jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), found)
-
-
-def _first(cache, state: State, last_token: Array, pad_id, beams: int, steps: int, axes) -> _Carry:
-    """All beams of a row are the empty text, which counts once."""
-    rows = len(last_token)
-    owner = jnp.zeros((rows, beams), jnp.int32)
-    score = jnp.where((state.status == Status.RUNNING)[:, None] & (jnp.arange(beams) == 0), 0.0, -jnp.inf)
-    tokens = jnp.full((rows, beams, steps), pad_id, jnp.int32)
-    live = _Texts(score.astype(jnp.float32), tokens, jnp.zeros((rows, beams), jnp.int32))
-    ended = live._replace(score=jnp.full((rows, beams), -jnp.inf, jnp.float32))
-    return _Carry(
-        jnp.int32(0),
-        _reordered(cache, axes, owner, 1),
-        jnp.repeat(last_token, beams),
-        _take(jax.tree.map(lambda leaf: leaf[:, None], state), owner),
-        live,
-        ended,
-        jnp.zeros(rows, bool),
+    beam, parent, last_token = _begun(state, last_token.reshape(-1), pad_id, beams, steps)
+    carry = (jnp.int32(0), _reordered(cache, axes, parent, 1), last_token, beam)
+    beam = lax.while_loop(going, step, carry)[-1]
+    found = _result(beam, state.status, penalty, pad_id)
+    return (
+        found if len(batch) == 1 else jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), found)
     )
+
+
+def _rows_spec(rows: Array) -> PartitionSpec:
+    """How rows are laid out, which is how all that has rows is laid out."""
+    return PartitionSpec(*jax.typeof(rows).sharding.spec[:1])
+
+
+@on_any_mesh(lambda state, *_: (_rows_spec(state.status),) * 3)
+def _begun(
+    state: State, last_token: Array, pad_id: Array, beams: int, steps: int
+) -> tuple[_Beam, Array, Array]:
+    """All beams of a row are the empty text, which counts once; the row of each, and its last token."""
+    nothing = jnp.broadcast_to(0 * state.status[:, None], (len(last_token), beams))  # as rows are laid out
+    first = (state.status == Status.RUNNING)[:, None] & (jnp.arange(beams) == 0)
+    live = _Texts(
+        jnp.where(first, 0.0, -jnp.inf).astype(jnp.float32),
+        nothing[..., None] + jnp.full(steps, pad_id, jnp.int32),
+        nothing,
+    )
+    ended = live._replace(score=jnp.full_like(live.score, -jnp.inf))
+    state = _take(jax.tree.map(lambda leaf: leaf[:, None], state), nothing)
+    return _Beam(state, live, ended, nothing[:, 0] > 0), nothing, jnp.repeat(last_token, beams)
+
+
+@on_any_mesh(lambda tables, beam, *_: (_rows_spec(beam.state.status),) * 3)
+def _grown(
+    tables: Tables, beam: _Beam, logits: Array, step: Array, penalty: Array
+) -> tuple[_Beam, Array, Array]:
+    """The beams with one more token; the beams that they come from, and the tokens as one axis."""
+    rows, beams = beam.live.score.shape
+    logits = logits.reshape(rows, beams, tables.size).astype(jnp.float32)
+    going_on, ending = _continuations(tables, beam.state, beam.live.score, logits)
+    over = _Texts(_normal(beam.live._replace(score=ending), 1, penalty), *beam.live[1:])
+    score, parent, token = _best(going_on, beams)
+    live = _take(beam.live, parent)
+    tokens = lax.dynamic_update_index_in_dim(live.tokens, token, step, axis=2)
+    after = advance(tables, _take(beam.state, parent), token)
+    deep = (after.status == Status.OVERFLOW) & (score > -jnp.inf)
+    live = _Texts(jnp.where(after.status == Status.RUNNING, score, -jnp.inf), tokens, live.length + 1)
+    ended = _joined(beam.ended, over)
+    ended = _take(ended, lax.top_k(ended.score, beams)[1])
+    return _Beam(after, live, ended, beam.overflowed | deep.any(axis=1)), parent, token.reshape(-1)
 
 
 def _continuations(tables: Tables, state: State, score: Array, logits: Array) -> tuple[Array, Array]:
@@ -214,10 +227,7 @@ def _joined(one: _Texts, other: _Texts) -> _Texts:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), one, other)
 
 
-def _best_texts(texts: _Texts, beams: int) -> _Texts:
-    return _take(texts, lax.top_k(texts.score, beams)[1])
-
-
+@on_any_mesh(lambda cache, *_: jax.tree.map(lambda leaf: jax.typeof(leaf).sharding.spec, cache))
 def _reordered(cache, axes: tuple[int | None, ...], parent: Array, per_row: int):
     """The cache of beams that come from others; the beams of a row follow one another, `per_row` of them."""
     leaves, structure = jax.tree.flatten(cache)
@@ -231,24 +241,21 @@ def _reordered(cache, axes: tuple[int | None, ...], parent: Array, per_row: int)
     return jax.tree.unflatten(structure, map(take, leaves, axes))
 
 
-def _result(carry: _Carry, begun: Array, penalty: Array, pad_id, beams: int) -> Beams:
+@on_any_mesh(lambda beam, *_: _rows_spec(beam.state.status))
+def _result(beam: _Beam, begun: Array, penalty: Array, pad_id: Array) -> Beams:
     """Texts that have ended, then those that have not, and then nothing."""
-    live = carry.live._replace(score=_normal(carry.live, 0, penalty))
-    texts = _joined(carry.ended, live)
+    beams = beam.live.score.shape[1]
+    texts = _joined(beam.ended, beam.live._replace(score=_normal(beam.live, 0, penalty)))
     ended = jnp.broadcast_to(jnp.arange(2 * beams) < beams, texts.score.shape)
     there = texts.score > -jnp.inf
     order = jnp.argsort(-texts.score, axis=1, stable=True)
     rank = jnp.where(there, jnp.where(ended, 0, 1), 2)
     order = jnp.take_along_axis(order, jnp.argsort(jnp.take_along_axis(rank, order, axis=1), axis=1), axis=1)
-    none = jnp.where(carry.overflowed, Finish.OVERFLOW, Finish.STUCK)
+    none = jnp.where(beam.overflowed, Finish.OVERFLOW, Finish.STUCK)
     none = jnp.where(begun == Status.RUNNING, none, begun)[:, None]
     finish = jnp.where(there, jnp.where(ended, Finish.EOS, Finish.LENGTH), none).astype(jnp.int32)
-    found = Beams(
-        jnp.where(there[..., None], texts.tokens, pad_id),
-        jnp.where(there, texts.length, 0),
-        texts.score,
-        finish,
-    )
+    tokens = jnp.where(there[..., None], texts.tokens, pad_id)
+    found = Beams(tokens, jnp.where(there, texts.length, 0), texts.score, finish)
     return _take(found, order[:, :beams])
 
 

@@ -15,16 +15,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from jaxgcd.errors import ShapeError
 from jaxgcd.hostcheck import add_host_words
+from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs, words_spec
 from jaxgcd.state import State, Status, check_state
 from jaxgcd.stepping import row_advance, row_mask
 from jaxgcd.tables.arrays import Tables
 
 
 @jax.jit
+@on_any_mesh(lambda tables, state: PartitionSpec(*batch_spec(state), words_spec(tables)))
 def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
     """The tokens that may come next, packed: token `i` is bit `i & 31` of word `i >> 5`.
 
@@ -69,6 +72,7 @@ def viable(tables: Tables, state: State) -> tuple[UInt32[Array, "*batch words"],
     return words.reshape(*batch, tables.words), (running & some).reshape(batch)
 
 
+@on_any_mesh(lambda tables, state, logits, **_: PartitionSpec(*jax.typeof(logits).sharding.spec))
 def mask_logits(
     tables: Tables, state: State, logits: Float[Array, "*batch size"], *, fill: float | None = None
 ) -> Float[Array, "*batch size"]:
@@ -77,7 +81,8 @@ def mask_logits(
     Args:
         tables: the compiled grammar.
         state: batch axes as in `logits`.
-        logits: as wide as the vocabulary's `size`.
+        logits: as wide as the vocabulary's `size`; inside `shard_map` with a vocabulary that is split, as
+            this device's part of it.
         fill: what to put there; by default the lowest finite number of the dtype, so that gradients of
             log-probabilities stay finite.
 
@@ -90,14 +95,14 @@ def mask_logits(
     logits = jnp.asarray(logits)  # NumPy's float64 becomes what JAX computes with
     if not jnp.issubdtype(logits.dtype, jnp.floating):
         raise ShapeError(f"`logits` are {logits.dtype}; give floating-point numbers.")
-    if logits.shape != (*state.status.shape, tables.size):
+    if logits.shape != (*state.status.shape, tables.width):
         raise ShapeError(
             f"`logits` have the shape {logits.shape}, the state and vocabulary ask for "
-            f"{(*state.status.shape, tables.size)}. If the model's head is wider than its tokenizer, "
+            f"{(*state.status.shape, tables.width)}. If the model's head is wider than its tokenizer, "
             "compile for `Vocabulary(..., size=<width of the logits>)`."
         )
     masked = jnp.asarray(jnp.finfo(logits.dtype).min if fill is None else fill, logits.dtype)
-    return jnp.where(unpack(allowed(tables, state), tables.size), logits, masked)
+    return jnp.where(unpack(allowed(tables, state), tables.width), logits, masked)
 
 
 def unpack(words: UInt32[Array, "*batch words"], size: int) -> Bool[Array, "*batch size"]:
@@ -107,6 +112,7 @@ def unpack(words: UInt32[Array, "*batch words"], size: int) -> Bool[Array, "*bat
 
 
 @jax.jit
+@on_any_mesh(lambda tables, state, token: state_specs(batch_spec(state, token)))
 def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
     """The state after one more token in each row.
 

@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Int, Int32, UInt32
 
 from jaxgcd.decoding import advance, viable
 from jaxgcd.errors import ShapeError
+from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs, words_spec
 from jaxgcd.state import State, Status, select
 from jaxgcd.tables.arrays import Tables
 
@@ -112,7 +114,15 @@ def _check_parents(parents: Any, draft: tuple[int, ...], batch: tuple[int, ...])
             )
 
 
+def _trail_specs(tables: Tables, state: State, *_: Array) -> tuple[State, Trail]:
+    batch = batch_spec(state)
+    specs = PartitionSpec(*batch)
+    words = PartitionSpec(*batch, None, words_spec(tables))
+    return state_specs(batch), Trail(state_specs(batch), words, specs, specs)  # type: ignore[arg-type]
+
+
 @jax.jit
+@on_any_mesh(_trail_specs)
 def _advance_many(tables: Tables, state: State, tokens: Array, length: Array, places: Array):
     axis, count = state.status.ndim, tokens.shape[-1]
     states = _follow(tables, state, tokens, length, places)

@@ -8,10 +8,12 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Int32
 
 from jaxgcd.decoding import over_batch, unpack, viable
 from jaxgcd.errors import ShapeError
+from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
 from jaxgcd.state import State, Status, select
 from jaxgcd.stepping import row_read
 from jaxgcd.tables.arrays import Tables
@@ -57,7 +59,13 @@ def jump_forward(
     return _jump_forward(tables, state, max_length=max_length, unit=unit)
 
 
+def _specs(tables: Tables, state: State, **_: object):
+    batch = batch_spec(state)
+    return state_specs(batch), PartitionSpec(*batch), PartitionSpec(*batch)
+
+
 @functools.partial(jax.jit, static_argnames=("max_length", "unit"))
+@on_any_mesh(_specs)
 def _jump_forward(tables: Tables, state: State, *, max_length: int, unit: str):
     def read(state, begin, end):
         return row_read(tables, state, tables.token_symbol, begin, end)

@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Int
 
 from jaxgcd.decoding import over_batch, viable
 from jaxgcd.errors import PrefixError, ShapeError
+from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
 from jaxgcd.state import State, Status
 from jaxgcd.stepping import row_read
 from jaxgcd.tables.arrays import Tables
@@ -67,7 +69,13 @@ def read_prefix(tables: Tables, state: State, texts: Texts) -> State:
     return after
 
 
+def _read_specs(tables: Tables, state: State, *_: Array):
+    batch = batch_spec(state)
+    return state_specs(batch), PartitionSpec(*batch)
+
+
 @jax.jit
+@on_any_mesh(_read_specs)
 def _read(
     tables: Tables, state: State, symbols: Int[Array, "*batch bytes"], length: Int[Array, "*batch"]
 ) -> tuple[State, Bool[Array, "*batch"]]:

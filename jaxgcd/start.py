@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Int
 
 from jaxgcd.errors import ShapeError
+from jaxgcd.meshes import on_any_mesh, state_specs
 from jaxgcd.prefix import Texts, encoded, read_prefix
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
@@ -69,6 +70,7 @@ def init(
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape[len(own) :])), state)
 
 
+@on_any_mesh(lambda tables, ids, _: state_specs(tuple(jax.typeof(ids).sharding.spec)))
 def _empty_text(tables: Tables, ids: Int[Array, "*batch"], max_depth: int) -> State:
     exists = (ids >= 0) & (ids < tables.grammars)
     lexer = jnp.where(exists, tables.start_lexer[ids], 0).astype(jnp.int32)

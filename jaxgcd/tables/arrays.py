@@ -164,6 +164,11 @@ class Tables:
         return self.pages.shape[0]
 
     @property
+    def width(self) -> int:
+        """Width of the logits: `size`, or inside `shard_map` a device's part of it."""
+        return min(self.size, 32 * self.words)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(leaf.nbytes for leaf in jax.tree.leaves(self))

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxgcd.errors import ShapeError, VocabularyError
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.distinct import Distinct, stacked
 from jaxgcd.tables.host import register_joint
 from jaxgcd.tables.unconstrained import unconstrained
 
@@ -140,32 +141,13 @@ def _behind(
 def _joined_rows(parts: Sequence[Arrays]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Distinct rows and pages of all parts, and for each part the new numbers of its rows."""
     shards = parts[0]["pages"].shape[0]
-    stores = [_Distinct() for _ in range(shards)]
-    distinct, rows = _Distinct(), []
+    stores = [Distinct() for _ in range(shards)]
+    distinct, rows = Distinct(), []
     for part in parts:
         pages = [store(own.astype(np.uint32)) for store, own in zip(stores, part["pages"], strict=True)]
         columns = [own[part["row_pages"][:, shard]] for shard, own in enumerate(pages)]
         rows.append(distinct(np.stack(columns, axis=1)))
-    most = max(len(store.found) for store in stores)
-    filled = [np.pad(np.stack(store.found), [(0, most - len(store.found)), (0, 0)]) for store in stores]
-    return np.stack(distinct.found), np.stack(filled), rows
-
-
-class _Distinct:
-    """Numbers arrays by their contents, in the order in which they come."""
-
-    def __init__(self) -> None:
-        self.found: list[np.ndarray] = []
-        self._number: dict[bytes, int] = {}
-
-    def __call__(self, arrays: np.ndarray) -> np.ndarray:
-        """The numbers of some arrays of one shape."""
-        numbers = np.zeros(len(arrays), np.int64)
-        for i, array in enumerate(arrays):
-            numbers[i] = self._number.setdefault(array.tobytes(), len(self.found))
-            if numbers[i] == len(self.found):
-                self.found.append(array)
-        return numbers
+    return np.stack(distinct.found), stacked(stores), rows
 
 
 def _check(tables: Sequence[Tables]) -> None:
