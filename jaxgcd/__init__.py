@@ -1,5 +1,6 @@
 """Grammar-constrained decoding that lives on the accelerator."""
 
+from jaxgcd import _export
 from jaxgcd.beam import Beams, beam_search
 from jaxgcd.decoding import advance, allowed, mask_logits
 from jaxgcd.drafts import Trail, advance_many
@@ -28,6 +29,8 @@ from jaxgcd.tables.compile import Report, compile_grammar
 from jaxgcd.tables.concatenate import concatenate
 from jaxgcd.tables.split import split_vocabulary
 from jaxgcd.vocabulary import Vocabulary
+
+_export.register()
 
 __all__ = [
     "Beams",

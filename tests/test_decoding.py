@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from host_calls import HOST_CALL, callbacks
 
 import jaxgcd
 
@@ -212,22 +212,6 @@ def test_logits_of_another_width_are_an_error_while_tracing(nested: jaxgcd.Table
 def test_another_grammar_number_is_an_error(nested: jaxgcd.Tables) -> None:
     with pytest.raises(jaxgcd.ShapeError, match="grammar=1"):
         jaxgcd.init(nested, grammar=1)
-
-
-def callbacks(jaxpr) -> set[str]:
-    """Names of primitives that talk to the host, in a jaxpr and everything nested in it."""
-    found = set()
-    for equation in jaxpr.eqns:
-        if re.search("callback|infeed|outfeed|host|debug|io_effect", equation.primitive.name):
-            found.add(equation.primitive.name)
-        for value in jax.tree.leaves(equation.params, is_leaf=lambda leaf: hasattr(leaf, "eqns")):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                found |= callbacks(inner)
-    return found
-
-
-HOST_CALL = re.compile(r"callback|infeed|outfeed|host_compute|\bsend\b|\brecv\b|SendToHost|RecvFromHost")
 
 
 @pytest.mark.parametrize("grammar", [NESTED, FALLBACK])
