@@ -168,10 +168,13 @@ def _read(tables: Tables, runs: Runs, symbol: Array) -> tuple[Runs, Array]:
     top = jnp.take_along_axis(stacks, depths[:, None] - 1, axis=1)[:, 0]
     alive = (lexers > 0) & (tables.can_emit[lexers] & tables.takes[top]).any(axis=1)
     deepest = jnp.where(alive, depths, 0).max()
-    chosen = jnp.argsort(~alive, stable=True)[: len(lexer)]
-    lexers = jnp.where(alive, lexers, 0)
+    # The living ones move to the front; a sort would do it, more slowly.
+    kept = jnp.arange(1, len(lexer) + 1, dtype=jnp.int32)
+    count = jnp.cumsum(alive, dtype=jnp.int32)
+    chosen = jnp.argmax(count == kept[:, None], axis=1)
+    lexers = jnp.where(kept <= count[-1], lexers[chosen], 0)
     # The stack keeps its width; what overflowed it is discarded with the whole token.
-    return (lexers[chosen], stacks[chosen], depths[chosen]), deepest
+    return (lexers, stacks[chosen], depths[chosen]), deepest
 
 
 def _ends(tables: Tables, runs: Runs) -> Bool[Array, ""]:

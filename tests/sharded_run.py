@@ -25,9 +25,7 @@ COLLECTIVES = r"\b(all-gather|all-reduce|all-to-all|collective-permute|reduce-sc
 
 def make_tables() -> jaxgcd.Tables:
     vocabulary = jaxgcd.Vocabulary(TOKENS, eos=[EOS], special=[SPECIAL], size=SIZE)
-    parts = [
-        jaxgcd.compile_grammar(GRAMMARS[name], vocabulary, max_depth=12) for name in ("lists", "fallback")
-    ]
+    parts = [jaxgcd.compile_grammar(GRAMMARS[name], vocabulary, max_depth=12) for name in ("lists", "nested")]
     return jaxgcd.split_vocabulary(jaxgcd.concatenate(parts), 2)
 
 

@@ -41,7 +41,8 @@ def start(*arguments: str, devices: int) -> subprocess.Popen:
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        # Unoptimised code compiles in half the time, and computes the same.
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0",
         "PYTHONPATH": os.pathsep.join([str(SCRIPT.parent), str(SCRIPT.parent.parent)]),
     }
     command = [sys.executable, str(SCRIPT), *arguments]
@@ -53,7 +54,8 @@ def start(*arguments: str, devices: int) -> subprocess.Popen:
 def output(process: subprocess.Popen) -> list[str]:
     out, error = process.communicate(timeout=240)
     assert process.returncode == 0, error
-    return [line for line in out.splitlines() if not line.startswith("[Gloo]")]
+    # Gloo's threads write into one another's lines.
+    return [line for line in out.splitlines() if line.split()[:1] in (["auto"], ["explicit"], ["shard_map"])]
 
 
 def test_eight_devices_equal_one(expected: Path) -> None:
