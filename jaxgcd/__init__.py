@@ -1,6 +1,9 @@
 """Grammar-constrained decoding that lives on the accelerator."""
 
-from jaxgcd.decoding import State, Status, advance, allowed, init, mask_logits
+from jaxgcd import _export
+from jaxgcd.beam import Beams, beam_search
+from jaxgcd.decoding import advance, allowed, mask_logits
+from jaxgcd.drafts import Trail, advance_many
 from jaxgcd.errors import (
     GrammarError,
     GrammarTooLarge,
@@ -9,6 +12,7 @@ from jaxgcd.errors import (
     JaxgcdError,
     MissingExtraError,
     ModelError,
+    PrefixError,
     PromptTooLongError,
     ShapeError,
     StorageError,
@@ -16,15 +20,25 @@ from jaxgcd.errors import (
     UnsupportedRegexError,
     VocabularyError,
 )
+from jaxgcd.forced import jump_forward
+from jaxgcd.meshes import partition_specs
 from jaxgcd.sampling import Finish, Generation, generate, sample
-from jaxgcd.tables.arrays import Tables, pad
+from jaxgcd.start import init
+from jaxgcd.state import State, Status
+from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.bucket import pad
 from jaxgcd.tables.cache import CompileCache
 from jaxgcd.tables.compile import compile_grammar
+from jaxgcd.tables.concatenate import concatenate
 from jaxgcd.tables.report import Report
+from jaxgcd.tables.split import split_vocabulary
 from jaxgcd.tables.storage import load, save
 from jaxgcd.vocabulary import Vocabulary
 
+_export.register()
+
 __all__ = [
+    "Beams",
     "CompileCache",
     "Finish",
     "Generation",
@@ -35,6 +49,7 @@ __all__ = [
     "JaxgcdError",
     "MissingExtraError",
     "ModelError",
+    "PrefixError",
     "PromptTooLongError",
     "Report",
     "ShapeError",
@@ -43,17 +58,24 @@ __all__ = [
     "StorageError",
     "StorageWarning",
     "Tables",
+    "Trail",
     "UnsupportedRegexError",
     "Vocabulary",
     "VocabularyError",
     "advance",
+    "advance_many",
     "allowed",
+    "beam_search",
     "compile_grammar",
+    "concatenate",
     "generate",
     "init",
+    "jump_forward",
     "load",
     "mask_logits",
     "pad",
+    "partition_specs",
     "sample",
     "save",
+    "split_vocabulary",
 ]

@@ -11,7 +11,7 @@ def require(module_name: str, extra: str) -> ModuleType:
 
     Args:
         module_name: as in an `import` statement, for example "flax.nnx".
-        extra: the extra of this package that brings it: "models", "train" or "cli".
+        extra: the extra of this package that brings it: "models", "train", "search" or "cli".
 
     Raises:
         MissingExtraError: the package is not installed; says what to install. An error from inside an

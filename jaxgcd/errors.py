@@ -33,6 +33,20 @@ class ShapeError(JaxgcdError, ValueError):
     """An array argument has the wrong shape or dtype; raised while tracing."""
 
 
+class PrefixError(JaxgcdError, ValueError):
+    """A prefix is not the beginning of any text of the grammar.
+
+    Attributes:
+        position: the byte that cannot stand where it does, counted from 0.
+        row: the row of the batch, counted from 0.
+    """
+
+    def __init__(self, message: str, position: int, row: int = 0):
+        super().__init__(message)
+        self.position = position
+        self.row = row
+
+
 class StorageError(JaxgcdError):
     """A file of tables or of a vocabulary cannot be read or written, or is damaged; names the file."""
 

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Int32
 
-from jaxgcd.decoding import State, Status, advance, mask_logits
+from jaxgcd.decoding import advance, mask_logits
 from jaxgcd.errors import ShapeError
+from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 
 Cache = TypeVar("Cache")
@@ -163,7 +164,9 @@ def _generate(
         tokens = lax.dynamic_update_index_in_dim(tokens, token, i, axis=-1)
         return i + 1, key, token, cache, state, tokens, length + emitted.astype(jnp.int32)
 
-    tokens = jnp.full((*batch, max_new_tokens), pad_id, jnp.int32)
+    # Made from the state, so that on many devices they are laid out as it is.
+    length = 0 * state.status
+    tokens = jnp.broadcast_to((length + pad_id)[..., None], (*batch, max_new_tokens))
     first = (
         jnp.int32(0),
         key,
@@ -171,7 +174,7 @@ def _generate(
         cache,
         state,
         tokens,
-        jnp.zeros_like(state.status),
+        length,
     )
     _, _, _, cache, state, tokens, length = lax.while_loop(going, step, first)
     return Generation(tokens, length, state.status, state, cache)

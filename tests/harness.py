@@ -34,6 +34,7 @@ SMALL_BUCKET = {
     },
     **{
         "parser_states": 64,
+        "places": 64,
         "nonterminals": 16,
         "rules": 64,
         "slack": 12,

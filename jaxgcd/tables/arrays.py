@@ -1,4 +1,4 @@
-"""`Tables`: a compiled grammar as a pytree of arrays, and its size buckets."""
+"""`Tables`: a compiled grammar as a pytree of arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Int32, UInt32
 
-from jaxgcd.errors import GrammarError, ShapeError
+from jaxgcd.errors import GrammarError
 from jaxgcd.tables.stored import Stored
 
 if TYPE_CHECKING:
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from jaxgcd.tables.report import Report
 
 
-def _sized(*dims: str) -> Any:
-    """An array field; its axes' names say which sizes two tables of one bucket share."""
-    return dataclasses.field(metadata={"dims": dims})
+def _sized(*dims: str, into: str | None = None) -> Any:
+    """An array field: its axes' names, and the axis that its values are places on.
+
+    The names say which sizes two tables of one bucket share; `into`, and the first of `dims`, what moves when
+    grammars are put behind one another.
+    """
+    return dataclasses.field(metadata={"dims": dims, "into": into})
 
 
 def _static() -> Any:
@@ -31,6 +35,8 @@ def _static() -> Any:
     jax.tree_util.register_dataclass,
     data_fields=[
         *(
+            "start_lexer",
+            "start_parser",
             "symbol_class",
             "delta",
             "emit_terminal",
@@ -43,34 +49,42 @@ def _static() -> Any:
             "action",
             "goto",
         ),
-        *("rule_size", "rule_origin", "end", "slot_terminal", "slot_base", "column", "entry", "edge_row"),
-        *("edge_node", "node_skip", "node_edge", "row_pages", "pages", "eos_words", "token_offset"),
-        *("token_symbol", "dependents", "host"),
+        *("rule_size", "rule_origin", "slot_terminal", "slot_base", "column", "place", "entry", "edge_row"),
+        *("edge_node", "node_skip", "node_edge", "row_pages", "pages", "eos_words", "bytewise"),
+        *("token_offset", "token_symbol", "dependents", "host"),
     ],
     meta_fields=["size", "runs", "max_depth", "slack", "check"],
     drop_fields=["report", "compiled"],
 )
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """A grammar compiled for a vocabulary. Make it with `compile_grammar`, pass it to jitted functions as an
+    """Grammars compiled for a vocabulary. Make it with `compile_grammar`, pass it to jitted functions as an
     argument.
 
     A pytree whose leaves are arrays and whose static fields are sizes only, so that two grammars of the same
     sizes (see `pad`) share one trace. `report` and `compiled` stay on the host: they belong to the object
     that `compile_grammar` or `load` returned, and are None on copies that went through a JAX transformation.
 
-    Index 0 means dead, none or empty in every axis but that of `rule_size` and `rule_origin`.
+    Index 0 means dead, none or empty in every axis but those of grammars, symbols and rules. In the tables
+    that `concatenate` makes, lexer states, parser states, rules, entries and so on of one grammar lie behind
+    those of another; terminals, nonterminals and scanners are each grammar's own.
     """
 
+    start_lexer: Int32[Array, " grammars"] = _sized("grammars", into="lexer_states")
+    """The lexer state before any text; 0 where there is no such grammar."""
+    start_parser: Int32[Array, " grammars"] = _sized("grammars", into="parser_states")
+    """The parser state at the bottom of the stack."""
     symbol_class: Int32[Array, " symbols"] = _sized("symbols")
     """Symbol (byte, or 256 for the end of the text) to symbol class."""
-    delta: Int32[Array, "lexer_states symbol_classes"] = _sized("lexer_states", "symbol_classes")
-    """The next lexer state within the same lexeme; 0 is dead, 1 the initial state."""
+    delta: Int32[Array, "lexer_states symbol_classes"] = _sized(
+        "lexer_states", "symbol_classes", into="lexer_states"
+    )
+    """The next lexer state within the same lexeme; 0 is dead."""
     emit_terminal: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits")
     """Terminals of the lexemes that may end here; 0 for one that is ignored."""
-    emit_gate: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits")
+    emit_gate: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits", into="gates")
     """The gate behind such a lexeme; 0 where there is none."""
-    gate_state: Int32[Array, "gates scanners"] = _sized("gates", "scanners")
+    gate_state: Int32[Array, "gates scanners"] = _sized("gates", "scanners", into="lexer_states")
     """The lexer state behind a gate, by the scanner that reads on."""
     gate_reads: Int32[Array, "gates symbol_classes"] = _sized("gates", "symbol_classes")
     """1 where some scanner reads a symbol behind a gate."""
@@ -80,34 +94,41 @@ class Tables:
     """Terminals (bits; bit 0 an ignored one) with which the current lexeme can end."""
     takes: UInt32[Array, "parser_states terminal_words"] = _sized("parser_states", "terminal_words")
     """Terminals (bits; bit 0 always set) for which a parser state has an action."""
-    action: Int32[Array, "parser_states terminals"] = _sized("parser_states", "terminals")
+    action: Int32[Array, "parser_states terminals"] = _sized(
+        "parser_states", "terminals", into="parser_states"
+    )
     """> 0: shift to that state; < 0: reduce by rule `-action - 1`; 0: error."""
-    goto: Int32[Array, "parser_states nonterminals"] = _sized("parser_states", "nonterminals")
+    goto: Int32[Array, "parser_states nonterminals"] = _sized(
+        "parser_states", "nonterminals", into="parser_states"
+    )
     rule_size: Int32[Array, " rules"] = _sized("rules")
     rule_origin: Int32[Array, " rules"] = _sized("rules")
-    end: Int32[Array, ""] = _sized()
-    """The terminal `$END`."""
     slot_terminal: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots")
     """The terminal that is stepped before a slot is checked; 0 for none."""
-    slot_base: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots")
+    slot_base: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots", into="entries")
     """Where the slot's entries begin; 0 where there is no such slot."""
-    column: Int32[Array, "2 parser_states"] = _sized("two", "parser_states")
+    column: Int32[Array, "parser_states 2"] = _sized("parser_states", "two")
     """A parser state's place among a slot's entries: without, and with a terminal stepped."""
-    entry: Int32[Array, " entries"] = _sized("entries")
+    place: Int32[Array, " parser_states"] = _sized("parser_states")
+    """A parser state's place among those of its own grammar."""
+    entry: Int32[Array, " entries"] = _sized("entries", into="edges")
     """The first edge of a slot's check."""
-    edge_row: Int32[Array, " edges"] = _sized("edges")
+    edge_row: Int32[Array, " edges"] = _sized("edges", into="rows")
     """Tokens accepted on an edge (a row)."""
-    edge_node: Int32[Array, " edges"] = _sized("edges")
+    edge_node: Int32[Array, " edges"] = _sized("edges", into="nodes")
     """The node behind an edge of the stack walk."""
     node_skip: Int32[Array, " nodes"] = _sized("nodes")
     """Stack states that a node passes over before it reads one."""
-    node_edge: Int32[Array, "nodes parser_states"] = _sized("nodes", "parser_states")
-    """The edge that the state read leads to."""
-    row_pages: Int32[Array, "rows pages_in_row"] = _sized("rows", "pages_in_row")
-    pages: UInt32[Array, "pages page_words"] = _sized("pages", "page_words")
-    """Distinct pages of token bits; token `i` is bit `i & 31` of word `i >> 5`."""
+    node_edge: Int32[Array, "nodes places"] = _sized("nodes", "places", into="edges")
+    """The edge that the state read leads to, by its place."""
+    row_pages: Int32[Array, "rows shards pages_in_shard"] = _sized("rows", "shards", "pages_in_shard")
+    """The pages that a row of token bits consists of, for each shard of the vocabulary."""
+    pages: UInt32[Array, "shards pages page_words"] = _sized("shards", "pages", "page_words")
+    """A shard's distinct pages of token bits; token `i` is bit `i & 31` of word `i >> 5`."""
     eos_words: UInt32[Array, " words"] = _sized("words")
     """The EOS tokens as bits."""
+    bytewise: UInt32[Array, " words"] = _sized("words")
+    """The tokens all of whose bytes are tokens on their own, and EOS, as bits."""
     token_offset: Int32[Array, " tokens_plus_one"] = _sized("tokens_plus_one")
     token_symbol: Int32[Array, " token_symbols"] = _sized("token_symbols")
     """The symbols of all tokens, those of token `i` from `token_offset[i]` on."""
@@ -120,7 +141,7 @@ class Tables:
     runs: int = _static()
     """The most readings of one text that can be alive at once (the axis `K` of `State`)."""
     max_depth: int = _static()
-    """The most parser states a row's stack may hold."""
+    """The most parser states that a row's stack may hold, unless `init` is told another number."""
     slack: int = _static()
     """How far a stack may grow while one terminal is stepped."""
     check: str = _static()
@@ -134,6 +155,21 @@ class Tables:
         return self.eos_words.shape[-1]
 
     @property
+    def grammars(self) -> int:
+        """How many grammars `init` can begin: one, or more after `concatenate`."""
+        return self.start_lexer.shape[-1]
+
+    @property
+    def shards(self) -> int:
+        """Into how many parts of equal size the vocabulary's words are split."""
+        return self.pages.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Width of the logits: `size`, or inside `shard_map` a device's part of it."""
+        return min(self.size, 32 * self.words)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(leaf.nbytes for leaf in jax.tree.leaves(self))
@@ -141,7 +177,7 @@ class Tables:
     @property
     def sizes(self) -> dict[str, int]:
         """The length of each named axis, and the sizes that are not array axes."""
-        found = {"runs": self.runs, "slack": self.slack}
+        found = {"runs": self.runs, "max_depth": self.max_depth, "slack": self.slack}
         for field in dataclasses.fields(self):
             if dims := field.metadata.get("dims"):
                 found.update(zip(dims, getattr(self, field.name).shape, strict=True))
@@ -187,57 +223,7 @@ class Tables:
     def _described(self) -> Compiled:
         if self.compiled is None:
             raise GrammarError(
-                "These tables went through a JAX transformation and have lost their description; "
-                "ask the object that `compile_grammar` or `load` returned."
+                "These tables went through a JAX transformation or were joined, and have lost their "
+                "description; ask the object that `compile_grammar` or `load` returned."
             )
         return self.compiled.compiled(self) if isinstance(self.compiled, Stored) else self.compiled
-
-
-_UNPADDED = {"symbols", "words", "page_words", "pages_in_row", "tokens_plus_one", "two"}
-_NOT_ARRAYS = {"runs", "slack"}
-
-
-def pad(tables: Tables, like: Tables | dict[str, int] | None = None) -> Tables:
-    """Enlarges tables to a size bucket, so that grammars of one bucket share one trace.
-
-    Args:
-        tables: what to enlarge. Masks do not change.
-        like: tables of the bucket, or sizes as in `Tables.sizes`. By default each axis grows to the next
-            power of two.
-
-    Raises:
-        ShapeError: the tables are larger than the bucket along some axis, or of another vocabulary size.
-
-    Example:
-        >>> import jaxgcd
-        >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b""], eos=[2])
-        >>> one = jaxgcd.compile_grammar('start: "a" "b"', vocabulary)
-        >>> two = jaxgcd.compile_grammar('start: "b"', vocabulary)
-        >>> jaxgcd.pad(two, like=one).sizes == one.sizes
-        True
-    """
-    own = tables.sizes
-    target = dict(own)
-    if like is None:
-        target.update({name: _next_power(n) for name, n in own.items() if name not in _UNPADDED})
-    else:
-        target.update(like.sizes if isinstance(like, Tables) else like)
-    if unknown := set(target) - set(own):
-        raise ShapeError(f"There are no sizes {sorted(unknown)}; they are {sorted(own)}.")
-    for name, length in own.items():
-        if target[name] < length or (name in _UNPADDED and target[name] != length):
-            raise ShapeError(
-                f"The tables have {name} = {length}, which does not fit the bucket's {target[name]}."
-            )
-    changes: dict[str, Any] = {name: target[name] for name in _NOT_ARRAYS}
-    for field in dataclasses.fields(tables):
-        dims = field.metadata.get("dims", ())
-        array = np.asarray(getattr(tables, field.name)) if dims else None
-        if array is not None:
-            width = [(0, target[dim] - length) for dim, length in zip(dims, array.shape, strict=True)]
-            changes[field.name] = jax.device_put(np.pad(array, width))
-    return dataclasses.replace(tables, **changes)
-
-
-def _next_power(length: int) -> int:
-    return 1 << max(length - 1, 0).bit_length()

@@ -73,7 +73,7 @@ class _Describer:
         found = {}
         for state, slots in enumerate(self._compiled.slots.of_state):
             for i, (terminal, _) in enumerate(slots):
-                columns = tables["column"][int(terminal != NO_TERMINAL), list(tops[terminal])]
+                columns = tables["column"][list(tops[terminal]), int(terminal != NO_TERMINAL)]
                 entries = (tables["slot_base"][state, i] + columns).tolist()
                 pairs = zip(entries, tops[terminal], strict=True)
                 found.update({entry: (state, i, terminal, top) for entry, top in pairs})

@@ -144,17 +144,58 @@ class HostMachine:
         return condition is None
 
 
-_MACHINES: dict[int, HostMachine] = {}
+class JointMachine:
+    """The machines of joined tables, each for the states that its grammars have there.
+
+    Args:
+        machines: one for each of the tables that were joined.
+        bases: how much larger their lexer states and parser states are in the joined tables.
+        words: words in a row of token bits.
+    """
+
+    def __init__(self, machines: Sequence[Machine], bases: Sequence[tuple[int, int]], words: int):
+        self._machines = machines
+        self._bases = bases
+        self._words = words
+        self._first = np.array([lexer for lexer, _ in bases])
+
+    def check(self, lexer: np.ndarray, stack: np.ndarray, depth: np.ndarray, top: np.ndarray) -> np.ndarray:
+        """As `HostMachine.check`. All readings of a row belong to one grammar."""
+        owner = np.searchsorted(self._first, lexer.max(axis=1), side="left") - 1
+        found = np.zeros((len(lexer), self._words), np.uint32)
+        for number in np.unique(owner[(top > 0).any(axis=(1, 2))]).tolist():
+            rows, (more_lexer, more_parser) = owner == number, self._bases[number]
+            found[rows] = self._machines[number].check(
+                np.maximum(lexer[rows] - more_lexer, 0),
+                np.maximum(stack[rows] - more_parser, 0),
+                depth[rows],
+                np.maximum(top[rows] - more_parser, 0),
+            )
+        return found
+
+
+Machine = HostMachine | JointMachine
+
+_MACHINES: dict[int, Machine] = {}
 _NUMBERS = itertools.count(1)
 
 
 def register(reference: Reference) -> int:
     """Makes a reference machine reachable from callbacks, which can be handed numbers only; never freed."""
+    return _register(HostMachine(reference))
+
+
+def register_joint(numbers: Sequence[int], bases: Sequence[tuple[int, int]], words: int) -> int:
+    """The same for the machines of tables that were joined; see `JointMachine`."""
+    return _register(JointMachine([host_machine(number) for number in numbers], bases, words))
+
+
+def _register(machine: Machine) -> int:
     number = next(_NUMBERS)
-    _MACHINES[number] = HostMachine(reference)
+    _MACHINES[number] = machine
     return number
 
 
-def host_machine(number: int) -> HostMachine:
+def host_machine(number: int) -> Machine:
     """The reference machine of tables whose leaf `host` is `number`."""
     return _MACHINES[number]

@@ -87,13 +87,15 @@ def check_arrays(found: Mapping[str, Spec], static: Mapping[str, Any], described
     if differing := sorted(found.keys() ^ wanted.keys()):
         raise ValueError(f"its arrays differ from those of this version, for example in {differing[:3]}")
     size = static["size"]
-    lengths = {"symbols": 257, "two": 2, "words": -(-size // 32), "tokens_plus_one": size + 1}
+    lengths = {"symbols": 257, "two": 2, "tokens_plus_one": size + 1}
     for name, (dtype, axes) in wanted.items():
         if found[name].dtype != dtype or len(found[name].shape) != len(axes):
             raise ValueError(f"its array {name!r} is {found[name].dtype} with {len(found[name].shape)} axes")
         for axis, length in zip(axes, found[name].shape, strict=True):
             if lengths.setdefault(axis, length) != length:
                 raise ValueError(f"its array {name!r} has {axis} = {length}, and not {lengths[axis]}")
+    if 32 * lengths["words"] < size:  # more than enough if the vocabulary is split for several devices
+        raise ValueError(f"its {lengths['words']} words are too few for {size} tokens")
 
 
 def _host_arrays() -> Layout:

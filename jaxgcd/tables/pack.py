@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
 from jaxgcd.parsing.table import START_STATE, ParseTable
@@ -16,10 +17,10 @@ from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
 from jaxgcd.tables.walk import Edges, Entry, Walk
-from jaxgcd.vocabulary import Vocabulary
+from jaxgcd.vocabulary import END_OF_TEXT, Vocabulary
 
 IGNORED_BIT = 0
-VOCABULARY_ARRAYS = ("eos_words", "token_offset", "token_symbol")
+VOCABULARY_ARRAYS = ("eos_words", "bytewise", "token_offset", "token_symbol")
 """The arrays that `vocabulary_arrays` makes."""
 
 
@@ -33,13 +34,14 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
         **_parser(compiled),
         **_edges(compiled.walk, entries, compiled.machine.table.n_states),
     }
-    arrays["row_pages"], arrays["pages"] = build_rows(
+    row_pages, pages = build_rows(
         compiled.walk.rows,
         compiled.walk.portions,
         compiled.slots.groups,
         compiled.slots.token_classes,
         compiled.vocabulary.words,
     )
+    arrays["row_pages"], arrays["pages"] = row_pages[:, None], pages[None]  # one shard
     arrays.update(vocabulary_arrays(compiled.vocabulary))
     arrays["host"] = np.array(host, np.int32)
     leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
@@ -59,9 +61,17 @@ def vocabulary_arrays(vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     is_eos[list(vocabulary.eos)] = True
     return {
         "eos_words": pack_bits(is_eos, vocabulary.words),
+        "bytewise": pack_bits(_bytewise(vocabulary), vocabulary.words),
         "token_offset": vocabulary.spelling.offset.astype(np.int32),
         "token_symbol": vocabulary.spelling.symbols.astype(np.int32),
     }
+
+
+def _bytewise(vocabulary: Vocabulary) -> np.ndarray:
+    """Tokens all of whose symbols are spelled by some token alone."""
+    offset, symbols = vocabulary.spelling.offset, vocabulary.spelling.symbols
+    lacking = ~np.isin(symbols, [*vocabulary.single_bytes, END_OF_TEXT])
+    return (np.diff(offset) > 0) & (np.diff(np.append(0, np.cumsum(lacking))[offset]) == 0)
 
 
 def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
@@ -76,6 +86,7 @@ def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
             gates[state, i] = gate
         can_emit[state, [IGNORED_BIT if t == IGNORED else t for t, _ in graph.exits[state]]] = True
     return {
+        "start_lexer": np.array([INITIAL], np.int32),
         "symbol_class": graph.classes,
         "delta": graph.delta,
         "emit_terminal": terminal,
@@ -106,7 +117,8 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
         "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
-        "end": np.array(table.end, np.int32),
+        "place": np.arange(table.n_states, dtype=np.int32),
+        "start_parser": np.array([START_STATE], np.int32),
     }
 
 
@@ -124,9 +136,9 @@ def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
     group.
     """
     tops = slot_tops(compiled.machine.table)
-    column = np.zeros((2, compiled.machine.table.n_states), np.int32)
+    column = np.zeros((compiled.machine.table.n_states, 2), np.int32)
     for terminal, states in enumerate(tops):
-        column[int(terminal != NO_TERMINAL), list(states)] = np.arange(len(states))
+        column[list(states), int(terminal != NO_TERMINAL)] = np.arange(len(states))
     base: dict[Slot, int] = {}
     jobs: list[Entry] = []
     for slot in (slot for slots in compiled.slots.of_state for slot in slots):

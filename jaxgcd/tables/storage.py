@@ -154,11 +154,17 @@ def _described(tables: Tables, arrays: Mapping[str, np.ndarray]) -> dict[str, np
 
 def _machine(tables: Tables) -> HostMachine:
     try:
-        return host_machine(int(tables.host))
+        machine = host_machine(int(tables.host))
     except KeyError:
         raise StorageError(
             "The reference machine of these tables (`check='host'`) is in another process; save them there."
         ) from None
+    if not isinstance(machine, HostMachine):
+        raise StorageError(
+            "Joined tables with `check='host'` have a reference machine for each grammar, which a file does not "
+            "hold; save the tables that were joined, and join them again."
+        )
+    return machine
 
 
 def _reference(

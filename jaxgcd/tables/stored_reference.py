@@ -69,7 +69,7 @@ class StoredReference:
         return int(self.arrays["slot_terminal"][lexer_state, slot])
 
     def dependents(self, lexer_state: int, slot: int, top: int) -> Sequence[Member]:
-        column = self.arrays["column"][int(self.terminal(lexer_state, slot) != NO_TERMINAL), top]
+        column = self.arrays["column"][top, int(self.terminal(lexer_state, slot) != NO_TERMINAL)]
         entry = int(self.arrays["slot_base"][lexer_state, slot] + column)
         return [Member(*pair) for pair in self._pairs("members", int(self.arrays["list"][entry]))]
 
