@@ -10,13 +10,15 @@ from jaxgcd.errors import (
     MissingExtraError,
     ModelError,
     PromptTooLongError,
+    SamplingError,
     ShapeError,
     StorageError,
     StorageWarning,
     UnsupportedRegexError,
     VocabularyError,
 )
-from jaxgcd.sampling import Finish, Generation, generate, sample
+from jaxgcd.generation import Finish, Generation, generate
+from jaxgcd.sampling import Draw, sample
 from jaxgcd.tables.arrays import Tables, pad
 from jaxgcd.tables.cache import CompileCache
 from jaxgcd.tables.compile import compile_grammar
@@ -26,6 +28,7 @@ from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
     "CompileCache",
+    "Draw",
     "Finish",
     "Generation",
     "GrammarError",
@@ -37,6 +40,7 @@ __all__ = [
     "ModelError",
     "PromptTooLongError",
     "Report",
+    "SamplingError",
     "ShapeError",
     "State",
     "Status",

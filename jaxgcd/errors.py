@@ -33,6 +33,10 @@ class ShapeError(JaxgcdError, ValueError):
     """An array argument has the wrong shape or dtype; raised while tracing."""
 
 
+class SamplingError(JaxgcdError, ValueError):
+    """A setting of `sample`, `generate` or `stream` is out of range; names the setting."""
+
+
 class StorageError(JaxgcdError):
     """A file of tables or of a vocabulary cannot be read or written, or is damaged; names the file."""
 
