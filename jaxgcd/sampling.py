@@ -135,8 +135,8 @@ def draw_token(
 
 
 def _wide(logits: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:
-    logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
-    return jnp.minimum(logits, jnp.finfo(logits.dtype).max)
+    wide = logits if logits.dtype == jnp.float64 else logits.astype(jnp.float32)
+    return jnp.minimum(wide, jnp.finfo(wide.dtype).max)
 
 
 def _without_eos(
