@@ -19,6 +19,7 @@ from jaxgcd.errors import (
 )
 from jaxgcd.generation import Finish, Generation, generate
 from jaxgcd.sampling import Draw, sample
+from jaxgcd.streaming import Chunk, stream
 from jaxgcd.tables.arrays import Tables, pad
 from jaxgcd.tables.cache import CompileCache
 from jaxgcd.tables.compile import compile_grammar
@@ -27,6 +28,7 @@ from jaxgcd.tables.storage import load, save
 from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
+    "Chunk",
     "CompileCache",
     "Draw",
     "Finish",
@@ -60,4 +62,5 @@ __all__ = [
     "pad",
     "sample",
     "save",
+    "stream",
 ]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float32, Int, Int32
@@ -24,6 +25,7 @@ from jaxgcd.errors import ShapeError
 from jaxgcd.sampling import Draw, draw_token
 from jaxgcd.stops import Stops, make_stops, read
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.vocabulary import Vocabulary
 
 Cache = TypeVar("Cache")
 DecodeFn = Callable[[Array, Cache], tuple[Array, Cache]]
@@ -86,6 +88,14 @@ class Generation:
     included, at index `length`; 0 where nothing was drawn."""
     excess: Int32[Array, "*batch"]
     """How many bytes of a row's last token lie behind the end of its stop string; otherwise 0."""
+
+    def texts(self, vocabulary: Vocabulary) -> list[str]:
+        """Each row's text, on the host, rows in C order; one that ended by a stop string ends with it.
+
+        What is not whole UTF-8 (a text may end by its length, within a character) becomes U+FFFD.
+        """
+        rows = rows_of(vocabulary, self.tokens, self.length, self.excess)
+        return [row.decode("utf-8", "replace") for row in rows]
 
 
 @functools.partial(
@@ -319,3 +329,11 @@ def resumable(state: State) -> State:
     """Rows that a stop ended are RUNNING again: the grammar would let them go on."""
     running = state.status == Finish.STOP
     return dataclasses.replace(state, status=jnp.where(running, jnp.int32(Status.RUNNING), state.status))
+
+
+def rows_of(vocabulary: Vocabulary, tokens: ArrayLike, length: ArrayLike, excess: ArrayLike) -> list[bytes]:
+    """The bytes of each row, rows in C order: `length` tokens without the last `excess` bytes."""
+    tokens, length, excess = (np.asarray(array) for array in (tokens, length, excess))
+    rows = zip(tokens.reshape(-1, tokens.shape[-1]), length.reshape(-1), excess.reshape(-1), strict=True)
+    texts = ((b"".join(vocabulary.tokens[i] for i in row[:count]), behind) for row, count, behind in rows)
+    return [text[: len(text) - behind] for text, behind in texts]
