@@ -14,6 +14,7 @@ from jaxgcd.errors import (
     ModelError,
     PrefixError,
     PromptTooLongError,
+    SamplingError,
     ShapeError,
     StorageError,
     StorageWarning,
@@ -21,10 +22,12 @@ from jaxgcd.errors import (
     VocabularyError,
 )
 from jaxgcd.forced import jump_forward
+from jaxgcd.generation import Finish, Generation, generate
 from jaxgcd.meshes import partition_specs
-from jaxgcd.sampling import Finish, Generation, generate, sample
+from jaxgcd.sampling import Draw, sample
 from jaxgcd.start import init
 from jaxgcd.state import State, Status
+from jaxgcd.streaming import Chunk, stream
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.bucket import pad
 from jaxgcd.tables.cache import CompileCache
@@ -39,7 +42,9 @@ _export.register()
 
 __all__ = [
     "Beams",
+    "Chunk",
     "CompileCache",
+    "Draw",
     "Finish",
     "Generation",
     "GrammarError",
@@ -52,6 +57,7 @@ __all__ = [
     "PrefixError",
     "PromptTooLongError",
     "Report",
+    "SamplingError",
     "ShapeError",
     "State",
     "Status",
@@ -78,4 +84,5 @@ __all__ = [
     "sample",
     "save",
     "split_vocabulary",
+    "stream",
 ]

@@ -12,7 +12,8 @@ from jax import export
 
 from jaxgcd.beam import Beams
 from jaxgcd.drafts import Trail
-from jaxgcd.sampling import Generation
+from jaxgcd.generation import Generation
+from jaxgcd.sampling import Draw
 from jaxgcd.state import State
 from jaxgcd.tables.arrays import Tables
 
@@ -27,7 +28,7 @@ def _read(data: bytes | bytearray) -> tuple[Any, ...]:
 
 def register() -> None:
     """Registers every pytree that a public function takes or returns; once in a process."""
-    for kind in (Tables, State, Trail, Generation, Beams):
+    for kind in (Tables, State, Trail, Draw, Generation, Beams):
         name = f"jaxgcd.{kind.__name__}"
         export.register_pytree_node_serialization(
             kind, serialized_name=name, serialize_auxdata=_written, deserialize_auxdata=_read

@@ -19,8 +19,8 @@ from jaxtyping import Array, Float32, Int, Int32
 
 from jaxgcd.decoding import advance, unpack, viable
 from jaxgcd.errors import ShapeError
+from jaxgcd.generation import DecodeFn, Finish
 from jaxgcd.meshes import on_any_mesh
-from jaxgcd.sampling import DecodeFn, Finish
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 

@@ -47,6 +47,10 @@ class PrefixError(JaxgcdError, ValueError):
         self.row = row
 
 
+class SamplingError(JaxgcdError, ValueError):
+    """A setting of `sample`, `generate` or `stream` is out of range; names the setting."""
+
+
 class StorageError(JaxgcdError):
     """A file of tables or of a vocabulary cannot be read or written, or is damaged; names the file."""
 

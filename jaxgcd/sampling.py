@@ -1,180 +1,180 @@
-"""Drawing tokens: `sample`, one step, and `generate`, a whole text in one `lax.while_loop`."""
+"""Drawing one token for each row: `sample`, and what is known about the draw."""
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Literal, Unpack, overload
 
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Float, Int, Int32
+from jax.nn import logsumexp
+from jaxtyping import Array, Bool, Float, Int32
 
-from jaxgcd.decoding import advance, mask_logits
-from jaxgcd.errors import ShapeError
+from jaxgcd import keys
+from jaxgcd.decoding import advance, mask_logits, unpack
+from jaxgcd.distribution import DrawOptions, Settings, biased, log_weights, make_settings
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 
-Cache = TypeVar("Cache")
-DecodeFn = Callable[[Array, Cache], tuple[Array, Cache]]
-"""`(last_token int32[*batch], cache) -> (logits float[*batch, size], cache)`, one step of a language model.
-"""
-
-
-class Finish(enum.IntEnum):
-    """Why a row of `generate` ended; `EOS` to `OVERFLOW` have the values of `Status`."""
-
-    LENGTH = 0
-    """`max_new_tokens` were drawn, and the text may not be complete."""
-    EOS = Status.FINISHED
-    """The text is complete."""
-    STUCK = Status.STUCK
-    """No token was allowed."""
-    OVERFLOW = Status.OVERFLOW
-    """The text needed a deeper parser stack than `max_depth`."""
-
 
 @functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["tokens", "length", "finish", "state", "cache"],
-    meta_fields=[],
+    jax.tree_util.register_dataclass, data_fields=["logprob", "drawn_logprob", "log_mass"], meta_fields=[]
 )
 @dataclasses.dataclass(frozen=True)
-class Generation:
-    """What `generate` returns."""
+class Draw:
+    """What `sample` knows about its draws. Rows that were not running have 0 everywhere.
 
-    tokens: Int32[Array, "*batch max_new_tokens"]
-    """Token ids; after a row's end `pad_id`. The EOS token itself is not among them."""
-    length: Int32[Array, "*batch"]
-    """How many tokens each row drew, EOS not counted."""
-    finish: Int32[Array, "*batch"]
-    """A `Finish`."""
-    state: State
-    """The grammar's state after those tokens."""
-    cache: Any
-    """The model's cache after the last step."""
+    At temperature 1 without other options, `drawn_logprob` is `logprob - log_mass`: the draw is from the model's
+    distribution, restricted to the allowed tokens. The sum of `log_mass` over a text is then the logarithm of its
+    importance weight, the model's probability of the text over the probability with which it was drawn.
+    """
+
+    logprob: Float[Array, "*batch"]
+    """The token's log-probability under the model: its softmax over all tokens, at temperature 1."""
+    drawn_logprob: Float[Array, "*batch"]
+    """Its log-probability under the distribution it was drawn from; 0 for a greedy choice."""
+    log_mass: Float[Array, "*batch"]
+    """The logarithm of the probability, under the model, of all tokens that the grammar allows together; minus
+    infinity in a row that got stuck."""
 
 
+@overload
 def sample(
     key: Array,
     tables: Tables,
     state: State,
     logits: Float[Array, "*batch size"],
     *,
-    temperature: float | Array = 1.0,
-) -> tuple[Int32[Array, "*batch"], State]:
+    return_draw: Literal[False] = False,
+    **options: Unpack[DrawOptions],
+) -> tuple[Int32[Array, "*batch"], State]: ...
+@overload
+def sample(
+    key: Array,
+    tables: Tables,
+    state: State,
+    logits: Float[Array, "*batch size"],
+    *,
+    return_draw: Literal[True],
+    **options: Unpack[DrawOptions],
+) -> tuple[Int32[Array, "*batch"], State, Draw]: ...
+def sample(
+    key: Array,
+    tables: Tables,
+    state: State,
+    logits: Float[Array, "*batch size"],
+    *,
+    return_draw: bool = False,
+    **options: Unpack[DrawOptions],
+) -> tuple[Int32[Array, "*batch"], State] | tuple[Int32[Array, "*batch"], State, Draw]:
     """Draws one allowed token for each row and reads it.
 
+    The grammar's mask comes first, then `logit_bias`, `temperature`, `top_k`, `top_p` and `min_p`, each of what
+    is left: see `DrawOptions` and docs/sampling.md. Computed in float32 at least.
+
     Args:
-        key: a PRNG key, typed or raw.
+        key: a PRNG key, typed or raw; or one for each row (`[*batch]`), and then a row's token depends on its
+            own key, state and logits only.
         tables: the compiled grammar.
         state: any batch axes.
         logits: batch axes as in `state`, as wide as the vocabulary's `size`.
-        temperature: divides the logits; 0 (or less) takes the most likely token.
+        return_draw: also return a `Draw`.
+        **options: `logit_bias`, `temperature`, `top_k`, `top_p`, `min_p`.
 
     Returns:
-        The tokens, and the state after them.
+        The tokens `int32[*batch]`, the state after them and, if asked for, the `Draw`. A row in which nothing
+        can be drawn (the bias bans all that the grammar allows, or the logits are not numbers) gets STUCK.
+
+    Raises:
+        ShapeError: the logits, a key or an option have the wrong shape or dtype.
+        SamplingError: an option is out of range.
 
     Example:
         >>> import jax, jax.numpy as jnp, jaxgcd
-        >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b""], eos=[2])
-        >>> tables = jaxgcd.compile_grammar('start: "a" "b"', vocabulary)
-        >>> token, state = jaxgcd.sample(jax.random.key(0), tables, jaxgcd.init(tables), jnp.zeros(3))
-        >>> int(token)
-        0
+        >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b"c", b""], eos=[3])
+        >>> tables = jaxgcd.compile_grammar('start: "a" "b" | "b"', vocabulary)
+        >>> state, logits = jaxgcd.init(tables), jnp.log(jnp.array([0.1, 0.3, 0.2, 0.4]))
+        >>> token, state, draw = jaxgcd.sample(
+        ...     jax.random.key(0), tables, state, logits, temperature=0.0, return_draw=True
+        ... )
+        >>> int(token), round(float(jnp.exp(draw.logprob)), 3), round(float(jnp.exp(draw.log_mass)), 3)
+        (1, 0.3, 0.4)
     """
-    temperature = jnp.asarray(temperature, logits.dtype)
-    scaled = logits / jnp.where(temperature > 0, temperature, jnp.ones_like(temperature))
-    # Masked last and with -inf: a finite fill divided by a high temperature would come back into reach.
-    masked = mask_logits(tables, state, scaled, fill=-jnp.inf)
-    greedy = jnp.argmax(masked, axis=-1).astype(jnp.int32)
-    drawn = jax.random.categorical(key, masked).astype(jnp.int32)
-    token = jnp.where(temperature > 0, drawn, greedy)
-    return token, advance(tables, state, token)
+    batch = state.status.shape
+    settings = make_settings(batch, tables.size, **options)
+    token, after, draw = draw_token(keys.typed_key(key, batch), tables, state, logits, settings)
+    return (token, after, draw) if return_draw else (token, after)
 
 
-def generate(
+def draw_token(
     key: Array,
-    decode_fn: DecodeFn,
-    cache: Any,
     tables: Tables,
     state: State,
-    last_token: Int[Array, "*batch"],
-    *,
-    max_new_tokens: int,
-    temperature: float | Array = 1.0,
-    pad_id: int = 0,
-) -> Generation:
-    """Generates a text in each row with one jitted loop, without a transfer to the host.
+    logits: Float[Array, "*batch size"],
+    settings: Settings,
+    no_eos: Bool[Array, "*batch"] | None = None,
+) -> tuple[Int32[Array, "*batch"], State, Draw]:
+    """`sample` with checked settings; where `no_eos`, EOS is withheld while another token can be drawn."""
+    masked = mask_logits(tables, state, logits, fill=-jnp.inf)
+    masked, logits = _wide(masked), _wide(jnp.asarray(logits))
+    is_eos = unpack(tables.eos_words, tables.size)
+    scores = biased(settings, masked)
+    if no_eos is not None:
+        scores = _without_eos(scores, is_eos, no_eos)
+    weights = log_weights(settings, scores)
+    greedy = settings.temperature <= 0
+    token = jnp.where(greedy, jnp.argmax(scores, axis=-1).astype(jnp.int32), keys.draw(key, weights))
+    possible = (scores > -jnp.inf).any(axis=-1)
+    # Of nothing but minus infinities, token 0 would be the largest.
+    token = jnp.where(possible, token, jnp.argmax(is_eos).astype(jnp.int32))
+    after = _advance(tables, state, token, possible)
+    drawn = jnp.where(greedy, 0.0, _at(weights, token) - logsumexp(weights, axis=-1))
+    whole = logsumexp(logits, axis=-1)
+    log_mass = logsumexp(masked, axis=-1) - whole
+    return token, after, _known(state, after, _at(logits, token) - whole, drawn, log_mass)
 
-    Args:
-        key: a PRNG key, typed or raw.
-        decode_fn: one step of the model; a plain function, or a `jax.tree_util.Partial` whose bound arguments
-        (the
-            weights) are then arguments of the compiled loop and not constants in it.
-        cache: the model's state after all of the prompt but its last token; any pytree.
-        tables: the compiled grammar.
-        state: the grammar's state, `init(tables, batch_shape)` at the start of a text.
-        last_token: the last token of each row's prompt.
-        max_new_tokens: the most tokens to draw in a row.
-        temperature: divides the logits; 0 takes the most likely token.
-        pad_id: what rows emit once they have ended.
 
-    Returns:
-        A `Generation`. Rows end by EOS, by `max_new_tokens`, or as `Finish` says. With `check="host"` each
-        step makes at most one callback; otherwise there is none.
+def _wide(logits: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:
+    wide = logits if logits.dtype == jnp.float64 else logits.astype(jnp.float32)
+    return jnp.minimum(wide, jnp.finfo(wide.dtype).max)
 
-    Raises:
-        ShapeError: the batch axes differ, or the model's logits are not as wide as the vocabulary.
-    """
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise ShapeError(f"`max_new_tokens={max_new_tokens!r}` must be an integer of at least 1.")
-    if jnp.shape(last_token) != state.status.shape:
-        raise ShapeError(
-            f"`last_token` has the shape {jnp.shape(last_token)}, the state's batch is {state.status.shape}."
-        )
-    if not isinstance(decode_fn, jax.tree_util.Partial):
-        decode_fn = jax.tree_util.Partial(decode_fn)
-    return _generate(
-        key, decode_fn, cache, tables, state, last_token, temperature, pad_id, max_new_tokens=max_new_tokens
+
+def _without_eos(
+    scores: Float[Array, "*batch size"], is_eos: Bool[Array, " size"], no_eos: Bool[Array, "*batch"]
+) -> Float[Array, "*batch size"]:
+    others = jnp.where(is_eos, -jnp.inf, scores)
+    withheld = no_eos & (others > -jnp.inf).any(axis=-1)
+    return jnp.where(withheld[..., None], others, scores)
+
+
+def _advance(
+    tables: Tables, state: State, token: Int32[Array, "*batch"], possible: Bool[Array, "*batch"]
+) -> State:
+    """The state after the tokens; rows in which none was possible are STUCK where they stood."""
+    after = advance(tables, state, token)
+    stuck = (state.status == Status.RUNNING) & ~possible
+    status = jnp.where(stuck, jnp.int32(Status.STUCK), after.status)
+    return dataclasses.replace(after, status=status)
+
+
+def _at(values: Float[Array, "*batch size"], token: Int32[Array, "*batch"]) -> Float[Array, "*batch"]:
+    return jnp.take_along_axis(values, token[..., None], axis=-1)[..., 0]
+
+
+def _known(
+    before: State,
+    after: State,
+    logprob: Float[Array, "*batch"],
+    drawn_logprob: Float[Array, "*batch"],
+    log_mass: Float[Array, "*batch"],
+) -> Draw:
+    stuck = after.status == Status.STUCK
+    drawn = (before.status == Status.RUNNING) & ~stuck
+    nothing = jnp.zeros_like(log_mass)
+    mass = jnp.where((before.status == Status.RUNNING) & stuck, -jnp.inf, nothing)
+    return Draw(
+        jnp.where(drawn, logprob, nothing),
+        jnp.where(drawn, drawn_logprob, nothing),
+        jnp.where(drawn, log_mass, mass),
     )
-
-
-@functools.partial(jax.jit, static_argnames="max_new_tokens")
-def _generate(
-    key, decode_fn, cache, tables, state, last_token, temperature, pad_id, *, max_new_tokens
-) -> Generation:
-    batch = state.status.shape
-    pad_id = jnp.asarray(pad_id, jnp.int32)
-
-    def going(carry):
-        step, *_, state, _, _ = carry
-        return (step < max_new_tokens) & (state.status == Status.RUNNING).any()
-
-    def step(carry):
-        i, key, last_token, cache, state, tokens, length = carry
-        key, draw = jax.random.split(key)
-        logits, cache = decode_fn(last_token, cache)
-        token, state = sample(draw, tables, state, logits, temperature=temperature)
-        emitted = state.status == Status.RUNNING
-        token = jnp.where(emitted, token, pad_id)
-        tokens = lax.dynamic_update_index_in_dim(tokens, token, i, axis=-1)
-        return i + 1, key, token, cache, state, tokens, length + emitted.astype(jnp.int32)
-
-    # Made from the state, so that on many devices they are laid out as it is.
-    length = 0 * state.status
-    tokens = jnp.broadcast_to((length + pad_id)[..., None], (*batch, max_new_tokens))
-    first = (
-        jnp.int32(0),
-        key,
-        jnp.asarray(last_token).astype(jnp.int32),
-        cache,
-        state,
-        tokens,
-        length,
-    )
-    _, _, _, cache, state, tokens, length = lax.while_loop(going, step, first)
-    return Generation(tokens, length, state.status, state, cache)

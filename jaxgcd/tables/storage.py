@@ -161,8 +161,8 @@ def _machine(tables: Tables) -> HostMachine:
         ) from None
     if not isinstance(machine, HostMachine):
         raise StorageError(
-            "Joined tables with `check='host'` have a reference machine for each grammar, which a file does not "
-            "hold; save the tables that were joined, and join them again."
+            "Joined tables with `check='host'` have a reference machine for each grammar, which a file does "
+            "not hold; save the tables that were joined, and join them again."
         )
     return machine
 

@@ -1,0 +1,186 @@
+"""The distribution that a token is drawn from: bias, temperature, top-k, top-p and min-p.
+
+Logits here are already masked: what the grammar forbids is at minus infinity before anything else happens, so
+that `top_k` and `top_p` count allowed tokens only. All settings are arrays, for all rows or one for each, so
+that another value is not another trace; a setting that is None costs nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import TypedDict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int32
+
+from jaxgcd.errors import SamplingError, ShapeError
+
+
+class DrawOptions(TypedDict, total=False):
+    """The keyword arguments that shape a draw: `sample`, `generate` and `stream` take all of them.
+
+    They apply in this order, after the grammar's mask. Each is one number or an array with one for each row
+    (`[*batch]`), may be traced, and is off by default.
+    """
+
+    logit_bias: ArrayLike | None
+    """Added to the logits, `[size]` or `[*batch, size]`; minus infinity bans a token. A token that the grammar
+    forbids stays forbidden."""
+    temperature: ArrayLike
+    """Divides the logits; 1 by default, and 0 (or less) takes the likeliest token, the lowest id of equals."""
+    top_k: ArrayLike | None
+    """Keeps the `top_k` likeliest tokens; of equals, the lower ids. 0 (or less) keeps all."""
+    top_p: ArrayLike | None
+    """Keeps the fewest likeliest tokens whose share of what `top_k` kept is at least `top_p`: 0 keeps one
+    token, 1 keeps all. (Nucleus sampling, Holtzman et al. 2020.)"""
+    min_p: ArrayLike | None
+    """Keeps tokens at least `min_p` times as likely as the likeliest; 0 keeps all. (Nguyen et al. 2024.)"""
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["temperature", "top_k", "top_p", "min_p", "logit_bias"],
+    meta_fields=[],
+)
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """`DrawOptions` as arrays; None is a setting that is off."""
+
+    temperature: Float[Array, "*batch"]
+    top_k: Int32[Array, "*batch"] | None
+    top_p: Float[Array, "*batch"] | None
+    min_p: Float[Array, "*batch"] | None
+    logit_bias: Float[Array, "*batch size"] | None
+
+
+def make_settings(
+    batch: tuple[int, ...],
+    size: int,
+    *,
+    temperature: ArrayLike = 1.0,
+    top_k: ArrayLike | None = None,
+    top_p: ArrayLike | None = None,
+    min_p: ArrayLike | None = None,
+    logit_bias: ArrayLike | None = None,
+) -> Settings:
+    """Checks the options of a draw and makes arrays of them.
+
+    Raises:
+        ShapeError: one is neither a single number nor one for each row; `logit_bias` is not as wide as the
+            logits, or `top_k` is no integer.
+        SamplingError: one is out of range. Numbers on the device are not looked at.
+    """
+    _check_range("temperature", temperature, -math.inf, math.inf)
+    for name, share in (("top_p", top_p), ("min_p", min_p)):
+        _check_range(name, share, 0, 1)
+    bias = None if logit_bias is None else _as(logit_bias, jnp.float32)
+    if bias is not None and bias.shape not in ((size,), (*batch, size)):
+        raise ShapeError(
+            f"`logit_bias` has the shape {bias.shape}; give {(size,)}, or {(*batch, size)} for one in each row."
+        )
+    return Settings(
+        per_row("temperature", temperature, batch, jnp.float32),
+        None if top_k is None else per_row("top_k", top_k, batch, jnp.int32),
+        None if top_p is None else per_row("top_p", top_p, batch, jnp.float32),
+        None if min_p is None else per_row("min_p", min_p, batch, jnp.float32),
+        bias,
+    )
+
+
+def per_row(name: str, value: ArrayLike, batch: tuple[int, ...], dtype: type) -> Array:
+    """A number, or one for each row, as an array; `ShapeError` if it is neither."""
+    if dtype == jnp.int32 and not jnp.issubdtype(jax.dtypes.result_type(value), jnp.integer):
+        raise ShapeError(f"`{name}` must be an integer, or one for each row of the batch {batch}.")
+    array = _as(value, dtype)
+    if array.shape not in ((), batch):
+        raise ShapeError(
+            f"`{name}` has the shape {array.shape}; give one number, or one for each row of the batch {batch}."
+        )
+    return array
+
+
+def _as(value: ArrayLike, dtype: type) -> Array:
+    if isinstance(value, int) and dtype == jnp.int32:
+        value = min(max(value, -(2**31)), 2**31 - 1)  # "all" is often written as a huge number
+    return jnp.asarray(value).astype(dtype) if isinstance(value, jax.Array) else jnp.asarray(value, dtype)
+
+
+def _check_range(name: str, value: ArrayLike | None, low: float, high: float) -> None:
+    # A value on the device would have to be waited for, and may be traced.
+    if value is None or isinstance(value, jax.Array):
+        return
+    if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= high)):
+        raise SamplingError(f"`{name}={value!r}` must be a number from {low} to {high}.")
+
+
+def biased(settings: Settings, masked: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:
+    """Masked logits with the bias: minus infinity where a token can never be drawn, otherwise finite."""
+    bias = settings.logit_bias
+    scores = masked if bias is None else masked + bias.astype(masked.dtype)
+    # A logit that is not a number, or both banned and wished for, compares as false: never drawn.
+    return jnp.where(scores > -jnp.inf, jnp.minimum(scores, jnp.finfo(scores.dtype).max), -jnp.inf)
+
+
+def log_weights(settings: Settings, scores: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:
+    """What a row draws from where its temperature is above 0.
+
+    Args:
+        settings: the options of the draw.
+        scores: masked and biased logits.
+
+    Returns:
+        Unnormalised log-probabilities; the largest is 0, and minus infinity is never drawn.
+    """
+    temperature = settings.temperature[..., None].astype(scores.dtype)
+    temperature = jnp.where(temperature > 0, temperature, jnp.ones_like(temperature))
+    top = scores.max(axis=-1, keepdims=True)
+    possible = scores > -jnp.inf
+    # Relative to the largest, so that a tiny temperature cannot push all of them to an infinity; and
+    # minus infinity, divided by an infinite temperature, would not be a number.
+    weights = jnp.where(possible, (scores - jnp.where(top > -jnp.inf, top, 0.0)) / temperature, -jnp.inf)
+    keep = possible
+    if settings.top_k is not None or settings.top_p is not None:
+        keep = _first(weights, _count(settings, jnp.sort(weights, axis=-1, descending=True)))
+    if settings.min_p is not None:
+        keep &= weights >= jnp.log(settings.min_p)[..., None].astype(weights.dtype)
+    return jnp.where(keep, weights, -jnp.inf)
+
+
+def _count(
+    settings: Settings, ordered: Float[Array, "*batch size"]
+) -> tuple[Int32[Array, "*batch 1"], Float[Array, "*batch 1"]]:
+    """How many tokens `top_k` and `top_p` keep, from the log-weights in descending order; and the last one's."""
+    size = ordered.shape[-1]
+    inside = jnp.ones(ordered.shape, bool)
+    if settings.top_k is not None:
+        top_k = settings.top_k[..., None]
+        inside = jnp.arange(size, dtype=jnp.int32) < jnp.where(top_k > 0, top_k, size)
+        inside = jnp.broadcast_to(inside, ordered.shape)
+    if settings.top_p is not None:
+        top_p = settings.top_p[..., None].astype(ordered.dtype)
+        share = jax.nn.softmax(jnp.where(inside, ordered, -jnp.inf), axis=-1)
+        before = jnp.cumsum(share, axis=-1)[..., :-1]
+        before = jnp.pad(before, [(0, 0)] * (ordered.ndim - 1) + [(1, 0)])
+        # Shares can add up to 1 before the last token, by rounding; 1 means all tokens nevertheless.
+        inside &= (before < top_p) | (top_p >= 1)
+    count = jnp.maximum(inside.sum(axis=-1, keepdims=True, dtype=jnp.int32), 1)
+    return count, jnp.take_along_axis(ordered, count - 1, axis=-1)
+
+
+def _first(
+    weights: Float[Array, "*batch size"],
+    count: tuple[Int32[Array, "*batch 1"], Float[Array, "*batch 1"]],
+) -> Bool[Array, "*batch size"]:
+    """The `count` largest weights, of which the last one's value is known; of equals, the lower ids.
+
+    This needs the sorted values only, not the order of the tokens, which would be a slower sort.
+    """
+    number, last = count
+    above, equal = weights > last, weights == last
+    room = number - above.sum(axis=-1, keepdims=True, dtype=jnp.int32)
+    return above | (equal & (jnp.cumsum(equal, axis=-1, dtype=jnp.int32) <= room))
