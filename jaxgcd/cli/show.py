@@ -41,5 +41,12 @@ def show_numbers(title: str, *sections: Mapping[str, str]) -> None:
     console.print(table)
 
 
+class _Console(Console):
+    """Rich, but for a reader that has gone, which is for the boundary of the commands to see."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def _console() -> Console:
-    return Console(file=sys.stdout, highlight=False)
+    return _Console(file=sys.stdout, highlight=False)
