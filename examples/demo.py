@@ -71,9 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-new-tokens", type=int, default=160, metavar="N")
     max_new_tokens = parser.parse_args(arguments).max_new_tokens
     loaded = models.load_gguf(models.smollm2_path())
-    vocabulary = jaxgcd.Vocabulary.from_tokenizer(
-        loaded.tokenizer, size=loaded.config.vocab_size, eos=list(loaded.eos_ids)
-    )
+    vocabulary = loaded.vocabulary()
     verdicts = [run(task, loaded, vocabulary, max_new_tokens) for task in TASKS]
     for verdict in verdicts:
         for line in verdict:

@@ -129,6 +129,15 @@ def read(path: FilePath, kind: str, check: Check, *, mapped: bool = False) -> Co
     return Contents(facts, _views(body, specs))
 
 
+def kind_of(path: FilePath) -> str:
+    """What kind of thing a file holds, from its header alone; `StorageError` if it is none of `write`'s."""
+    with naming(path, "tables or a vocabulary"), opened(path) as file:
+        header = json.loads(_read_header(file, regular_size(file))[0].decode())
+        if not isinstance(header, dict) or not isinstance(header.get("kind"), str):
+            raise ValueError("its header is damaged")
+        return header["kind"]
+
+
 def naming(path: FilePath, kind: str) -> AbstractContextManager[None]:
     """Turns what goes wrong while a file is read into errors that name it and the remedy."""
     return _naming(path, f"Make the file again ({kind}) with this version of jaxgcd, or give another one")

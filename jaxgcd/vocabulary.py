@@ -16,7 +16,7 @@ import json
 import operator
 import os
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -190,6 +190,17 @@ class Vocabulary:
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
+
+    def spell(self, ids: Iterable[int]) -> bytes:
+        """The text that tokens add, as UTF-8, which may begin or end inside a character.
+
+        EOS, special and padding ids add nothing. Unlike a tokenizer's `decode`, it leaves no blank out.
+
+        >>> Vocabulary([b"<eos>", b" a", b"b"], eos=[0]).spell([1, 2, 0])
+        b' ab'
+        """
+        usable = self.usable
+        return b"".join(self.tokens[i] for i in ids if i < len(usable) and usable[i])
 
     @property
     def words(self) -> int:

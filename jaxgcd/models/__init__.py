@@ -22,3 +22,4 @@ from .loaded import LoadedModel as LoadedModel  # noqa: E402
 from .loading import load as load  # noqa: E402
 from .rope import RopeScaling as RopeScaling  # noqa: E402
 from .smollm2 import smollm2_path as smollm2_path  # noqa: E402
+from .vocabulary import load_vocabulary as load_vocabulary  # noqa: E402

@@ -47,23 +47,29 @@ def load_folder(
     if not folder.is_dir():
         raise ModelError(f"{fspath(folder)}: no such folder")
     try:
-        values = read_json(folder / "config.json")
-        if not values:
-            raise ModelError("no config.json in this folder: it holds no Hugging Face model")
+        values = read_settings(folder)
         config = read_config(values)
         config = replace(config, max_length=config.max_length if max_length is None else max_length)
         tensors = FolderTensors(folder)
         _discard_copies(tensors, config)
         tokenizer_settings = read_json(folder / "tokenizer_config.json")
         return LoadedModel(
-            tokenizer=tokenizer or _tokenizer(folder),
+            tokenizer=tokenizer or read_tokenizer(folder),
             chat_template=_chat_template(folder, tokenizer_settings),
-            eos_ids=checked_eos(_eos_ids(read_json(folder / "generation_config.json"), values), config),
+            eos_ids=checked_eos(read_eos_ids(folder, values), config.vocab_size),
             model=build(config, dtype, tensors, folder_name, progress=progress),
             config=config,
         )
     except ModelError as error:
         raise ModelError(f"{fspath(folder)}: {error}") from error
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The entries of `config.json`, which a model's folder must have."""
+    values = read_json(folder / "config.json")
+    if not values:
+        raise ModelError("no config.json in this folder: it holds no Hugging Face model")
+    return values
 
 
 def _discard_copies(tensors: FolderTensors, config: LlamaConfig) -> None:
@@ -80,7 +86,7 @@ def _discard_copies(tensors: FolderTensors, config: LlamaConfig) -> None:
         tensors.discard(head)
 
 
-def _tokenizer(folder: Path) -> "Tokenizer":
+def read_tokenizer(folder: Path) -> "Tokenizer":
     """From `tokenizer.json`, or as transformers makes it from older files."""
     try:
         if (folder / "tokenizer.json").exists():
@@ -115,8 +121,8 @@ def _content(token: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _eos_ids(generation: Mapping[str, Any], config: Mapping[str, Any]) -> list[Any]:
+def read_eos_ids(folder: Path, config: Mapping[str, Any]) -> list[Any]:
     """What `generation_config.json` says, which lists the ends of turns as well, else `config.json`."""
-    value = generation.get("eos_token_id")
+    value = read_json(folder / "generation_config.json").get("eos_token_id")
     value = config.get("eos_token_id") if value is None else value
     return value if isinstance(value, list) else [] if value is None else [value]

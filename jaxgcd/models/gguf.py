@@ -45,20 +45,20 @@ def load_gguf(
     Raises `ModelError`, naming the file, if it is missing, damaged or of a kind that is not supported.
     """
     path = Path(path)
-    fields, stored = _open(path)
+    fields, stored = open_gguf(path)
     try:
         if Settings(fields).integer("split.count", 1) > 1:
             raise ModelError("one of several parts; join them with llama.cpp's `llama-gguf-split --merge`")
         tensors = _Tensors(stored)
         divisors = tensors.take(_DIVISORS) if _DIVISORS in stored else None
-        config = read_config(fields, stored, _vocab_size(stored), divisors)
+        config = read_config(fields, stored, vocab_size(stored), divisors)
         config = replace(config, max_length=config.max_length if max_length is None else max_length)
         if fields["general.architecture"] == "llama":
             tensors.unpermute(config)
         return LoadedModel(
-            tokenizer=tokenizer or _tokenizer(fields),
+            tokenizer=tokenizer or read_tokenizer(fields),
             chat_template=_chat_template(fields),
-            eos_ids=checked_eos(_eos_ids(fields), config),
+            eos_ids=checked_eos(read_eos_ids(fields), config.vocab_size),
             model=build(config, dtype, tensors, gguf_name, progress=progress),
             config=config,
         )
@@ -68,7 +68,7 @@ def load_gguf(
         raise ModelError(f"{fspath(path)}: {error}") from error
 
 
-def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def open_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Metadata as plain Python values, and tensors by name; they stay memory-mapped."""
     gguf = require("gguf", "models")
     if not path.is_file():
@@ -81,7 +81,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return fields, {tensor.name: tensor for tensor in reader.tensors}
 
 
-def _vocab_size(stored: Mapping[str, Any]) -> int:
+def vocab_size(stored: Mapping[str, Any]) -> int:
     return int(stored["token_embd.weight"].shape[-1])
 
 
@@ -128,7 +128,7 @@ def _halves(name: str, values: np.ndarray, heads: int) -> np.ndarray:
     return values.reshape(heads, -1, 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
 
 
-def _tokenizer(fields: Mapping[str, Any]) -> "Tokenizer":
+def read_tokenizer(fields: Mapping[str, Any]) -> "Tokenizer":
     try:
         return gguf_tokenizer(fields)
     except ModelError as error:
@@ -142,7 +142,7 @@ def _chat_template(fields: Mapping[str, Any]) -> ChatTemplate | None:
     return ChatTemplate(source, bos=special_token(fields, "bos"), eos=special_token(fields, "eos"))
 
 
-def _eos_ids(fields: Mapping[str, Any]) -> list[Any]:
+def read_eos_ids(fields: Mapping[str, Any]) -> list[Any]:
     """End of text, and end of turn where the file names one."""
     names = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
     return [fields[name] for name in names if name in fields]

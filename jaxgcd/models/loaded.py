@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jaxgcd.errors import ModelError
+from jaxgcd.vocabulary import Vocabulary
 
 from .chat import ChatTemplate
 from .config import LlamaConfig
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-def checked_eos(ids: Sequence[Any], config: LlamaConfig) -> tuple[int, ...]:
+def checked_eos(ids: Sequence[Any], vocab_size: int) -> tuple[int, ...]:
     """EOS ids, ascending; `ModelError` if one of them is not a token."""
     for index in ids:
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < config.vocab_size:
-            raise ModelError(f"the EOS id {index!r} is not a token id below {config.vocab_size}")
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < vocab_size:
+            raise ModelError(f"the EOS id {index!r} is not a token id below {vocab_size}")
     return tuple(sorted(set(ids)))
 
 
@@ -37,3 +38,7 @@ class LoadedModel:
     tokenizer: "Tokenizer"
     chat_template: ChatTemplate | None
     eos_ids: tuple[int, ...]
+
+    def vocabulary(self) -> Vocabulary:
+        """The tokens as a grammar is compiled for them: as wide as the logits, ended by `eos_ids`."""
+        return Vocabulary.from_tokenizer(self.tokenizer, size=self.config.vocab_size, eos=self.eos_ids)

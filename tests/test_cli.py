@@ -1,0 +1,380 @@
+"""The command line: what it writes, what it refuses and how, its exit codes. Python-lark judges the texts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import lark
+import pytest
+from checkpoints import gguf_fields, gguf_tensors, random_weights, settings_of, write_folder, write_gguf
+
+import jaxgcd
+
+pytest.importorskip("typer")
+pytest.importorskip("tokenizers")
+pytest.importorskip("safetensors")
+
+from typer.testing import CliRunner
+
+from jaxgcd import cli, models
+
+GRAMMAR = 'start: item ("c" item)* "1"\nitem: "ab" | "é" | "2" item?\n'
+TEMPLATE = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{{ bos_token }}"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    """A random Llama of 13 tokens, with a chat template."""
+    settings = settings_of("llama", num_hidden_layers=1)
+    folder = write_folder(tmp_path_factory.mktemp("cli") / "model", settings, random_weights(settings), 1)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return str(folder)
+
+
+@pytest.fixture
+def grammar(tmp_path) -> str:
+    return write(tmp_path / "grammar.lark", GRAMMAR)
+
+
+@pytest.fixture
+def saved(model, grammar, tmp_path) -> tuple[str, str]:
+    """The files of the compiled grammar and of the vocabulary."""
+    files = str(tmp_path / "tables.jaxgcd"), str(tmp_path / "tokens.jaxgcd")
+    assert run("compile", grammar, model, "--save", files[0], "--save-vocabulary", files[1])[0] == 0
+    return files
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def run(*arguments: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error."""
+    result = CliRunner().invoke(cli.app, list(arguments), input=stdin, prog_name="jaxgcd")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def run_process(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess:
+    """The same in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "jaxgcd", *arguments],
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, **environment},
+    )
+
+
+def records(output: str) -> list[dict]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def check_texts(texts: list[str], grammar: str = GRAMMAR) -> None:
+    """Lark parses all of them."""
+    parser = lark.Lark(grammar, parser="lalr")
+    for text in texts:
+        parser.parse(text)
+
+
+DRAW = ("--temperature", "5", "--max-new-tokens", "40", "--batch-size", "2", "-q")
+
+
+class TestGenerate:
+    def test_an_answer_is_a_text_of_the_grammar(self, model, grammar):
+        code, out, err = run("generate", model, grammar, "ab", "--max-new-tokens", "40", "-q")
+        assert (code, err) == (0, "")
+        assert out.endswith("\n")
+        check_texts([out[:-1]])
+
+    def test_json_lines(self, model, grammar):
+        code, out, _ = run("generate", model, grammar, "a", "b c", *DRAW, "-n", "3", "--json")
+        found = records(out)
+        assert code == 0
+        assert [(r["prompt"], r["sample"]) for r in found] == [(p, s) for p in (0, 1) for s in (0, 1, 2)]
+        tokens = models.load_vocabulary(model).tokens
+        for record in found:
+            assert set(record) == {"prompt", "sample", "text", "finish", "tokens", "token_ids"}
+            assert record["finish"] == "EOS"
+            assert record["tokens"] == len(record["token_ids"])
+            assert b"".join(tokens[i] for i in record["token_ids"]).decode() == record["text"]
+        texts = [record["text"] for record in found]
+        check_texts(texts)
+        assert len({*texts}) > 1
+
+    def test_seeds(self, model, grammar):
+        def draw(seed: int) -> str:
+            return run("generate", model, grammar, "a", *DRAW, "-n", "6", "--seed", str(seed))[1]
+
+        assert draw(0) == draw(0) != draw(1)
+
+    def test_prompts_from_standard_input(self, model, saved, tmp_path):
+        """One prompt per line, in batches that the last one does not fill: the same as given one by one."""
+        tables, _ = saved
+        prompts = ["a", "ab c", "1", "bb", "2 a"]
+        lines = "\n\n".join(prompts) + "\n"
+        options = ("--max-new-tokens", "40", "--json", "--batch-size", "2", "-q")
+        code, out, _ = run("generate", model, tables, "--lines", "-", *options, stdin=lines)
+        assert code == 0 and [record["prompt"] for record in records(out)] == [0, 1, 2, 3, 4]
+        check_texts([record["text"] for record in records(out)])
+        assert run("generate", model, tables, *prompts, *options)[1] == out
+        assert run("generate", model, tables, "--lines", write(tmp_path / "l", lines), *options)[1] == out
+        one = run("generate", model, tables, *options, stdin="ab c\n")
+        assert records(one[1])[0]["text"] == records(out)[1]["text"]
+        assert run("generate", model, tables, "-f", write(tmp_path / "f", "ab c"), *options)[1] == one[1]
+
+    def test_the_grammar_from_standard_input(self, model):
+        code, out, _ = run("generate", model, "-", "a", *DRAW, stdin=GRAMMAR)
+        assert code == 0
+        check_texts([out[:-1]])
+
+    def test_the_chat_template_and_raw_prompts(self, model, grammar, monkeypatch):
+        seen = []
+        start = models.start
+        monkeypatch.setattr(
+            models,
+            "start",
+            lambda model, prompts, **options: (seen.append(prompts), start(model, prompts, **options))[1],
+        )
+        run("generate", model, grammar, "ab", "-q")
+        run("generate", model, grammar, "ab", "--raw", "-q")
+        assert seen == [[[1, 8]], [[8]]]
+
+    def test_gguf(self, grammar, tmp_path):
+        settings = settings_of("llama", num_hidden_layers=1)
+        path = tmp_path / "model.gguf"
+        write_gguf(path, gguf_fields(settings), gguf_tensors(settings, random_weights(settings)))
+        code, out, _ = run("generate", str(path), grammar, "--raw", "a", *DRAW)
+        assert code == 0
+        check_texts([out[:-1]])
+
+    def test_answers_that_do_not_end(self, model, tmp_path):
+        """The one token is the first byte of é: of a character that is not complete nothing is shown."""
+        grammar = write(tmp_path / "g.lark", 'start: "é" "b"')
+        code, out, err = run("generate", model, grammar, "a", "--max-new-tokens", "1", "--json")
+        record = records(out)[0]
+        assert code == cli.ExitCode.INCOMPLETE == 3
+        assert (record["finish"], record["text"], record["tokens"]) == ("LENGTH", "", 1)
+        assert "1 of 1 answers are not complete" in err and "--max-new-tokens" in err
+
+    def test_a_stack_that_is_too_low(self, model, tmp_path):
+        grammar = write(tmp_path / "deep.lark", 'start: "a" start "b" | "a" "a" "a" "a" "a" "a" "a" "a"')
+        code, out, err = run("generate", model, grammar, "a", "--max-depth", "4", "--json", *DRAW[:-1])
+        assert (code, records(out)[0]["finish"]) == (3, "OVERFLOW")
+        assert "--max-depth" in err
+
+
+class TestCompile:
+    def test_the_report(self, model, grammar):
+        code, out, err = run("compile", grammar, model)
+        assert (code, err) == (0, "")
+        for word in ("terminals", "suffix classes", "bytes", "spanner, s", "exact"):
+            assert word in out
+
+    def test_json(self, model, grammar):
+        code, out, _ = run("compile", grammar, model, "--json", "--exact")
+        report = json.loads(out)
+        tables = jaxgcd.compile_grammar(GRAMMAR, models.load(model, progress=False).vocabulary())
+        assert code == 0 and tables.report is not None
+        assert report["exact"] is True and report["reasons"] == []
+        assert report["counts"] == tables.report.counts
+        assert report["seconds"].keys() == tables.report.seconds.keys()
+
+    def test_saved_files_serve_as_arguments(self, model, grammar, saved):
+        tables, tokens = saved
+        assert jaxgcd.Vocabulary.load(tokens) == models.load_vocabulary(model)
+        from_grammar = run("generate", model, grammar, "a", *DRAW)
+        assert run("generate", model, tables, "a", *DRAW) == from_grammar
+        again = run("compile", grammar, tokens, "--json")
+        assert (
+            json.loads(again[1])["counts"]
+            == json.loads(run("compile", grammar, model, "--json")[1])["counts"]
+        )
+
+    def test_a_tokenizer_file(self, model, grammar):
+        tokenizer = f"{model}/tokenizer.json"
+        of_model = json.loads(run("compile", grammar, model, "--json")[1])["counts"]
+        for eos in ("<|end|>", "0"):
+            code, out, _ = run("compile", grammar, tokenizer, "--eos", eos, "--json")
+            assert (code, json.loads(out)["counts"]) == (0, of_model)
+
+    def test_options(self, model, tmp_path):
+        """Lark's basic lexer reads "12" as one token, which no rule takes: its language is another one."""
+        grammar = write(tmp_path / "g.lark", 'sum: "1" "2" | "a" BOTH\nBOTH: "12"\n')
+        reports = [
+            json.loads(run("compile", grammar, model, "--start", "sum", "--json", *more)[1])
+            for more in ((), ("--lexer", "basic"), ("--check", "host"), ("--max-depth", "8"))
+        ]
+        assert reports[0]["counts"]["scanners"] > reports[1]["counts"]["scanners"] == 1
+        assert all(report["exact"] for report in reports)
+
+    def test_the_cache(self, model, grammar, tmp_path):
+        folder = str(tmp_path / "cache")
+        cached = [json.loads(run("compile", grammar, model, "--cache", folder, "--json")[1]) for _ in "12"]
+        assert [report["cached"] for report in cached] == [False, True]
+
+    def test_masks_that_are_not_exact(self, tmp_path):
+        """No token is "b" alone: after "a" and a blank that may come, nothing spells the end of the text."""
+        tokens, grammar = str(tmp_path / "t.jaxgcd"), write(tmp_path / "g.lark", 'start: "a" " "? "b"')
+        jaxgcd.Vocabulary([b"a", b" ", b"ab", b""], eos=[3]).save(tokens)
+        code, out, err = run("compile", grammar, tokens)
+        assert code == 0 and "not exact: no token is the single byte 0x62" in out
+        assert err.startswith("jaxgcd: warning: The masks never miss a token")
+        code, out, err = run("compile", grammar, tokens, "--exact")
+        assert (code, out) == (1, "") and "0x62" in err
+
+    def test_inspect(self, saved, model):
+        tables, tokens = saved
+        code, out, _ = run("inspect", tables)
+        assert code == 0 and "suffix classes" in out and "max depth" in out
+        code, out, _ = run("inspect", tokens)
+        assert code == 0 and "a vocabulary" in out
+        folded = "".join(character for character in out if character in "0123456789abcdef")
+        assert models.load_vocabulary(model).fingerprint in folded
+
+
+class TestErrors:
+    """No traceback, a line that names the place, and the documented exit code."""
+
+    def failure(self, *arguments: str, stdin: str | None = None, code: int = 1) -> str:
+        found, out, err = run(*arguments, stdin=stdin)
+        assert (found, out) == (code, ""), (out, err)
+        assert "Traceback" not in err
+        return " ".join(err.replace("│", " ").split())
+
+    def test_files(self, model, grammar, tmp_path):
+        assert "/no/model: no such file or folder" in self.failure("generate", "/no/model", grammar, "a")
+        assert "/no/grammar" in self.failure("generate", model, "/no/grammar", "a")
+        assert "/no/tokens: no such file" in self.failure("compile", grammar, "/no/tokens")
+        assert "/no/t.json: No such file" in self.failure("compile", grammar, "/no/t.json")
+        assert "/no/file" in self.failure("inspect", "/no/file")
+        assert "not a file of jaxgcd's" in self.failure("inspect", grammar)
+        assert "/no/prompt: No such file" in self.failure("generate", model, grammar, "-f", "/no/prompt")
+        (tmp_path / "latin1").write_bytes(b"\xe9")
+        error = self.failure("generate", model, grammar, "-f", str(tmp_path / "latin1"))
+        assert "latin1: not a UTF-8 text" in error
+        assert "not a tokenizer.json" in self.failure("compile", grammar, write(tmp_path / "t.json", "{"))
+        assert "not a SentencePiece" in self.failure("compile", grammar, write(tmp_path / "t.model", "?"))
+        assert "/no/folder" in self.failure("compile", grammar, model, "--save", "/no/folder/file")
+
+    def test_grammars(self, model, tmp_path):
+        assert "Lark rejects" in self.failure("compile", "-", model, stdin="start: [[")
+        assert "No text that" in self.failure("compile", "-", model, stdin='start: "z"')
+        assert "terminal __ANON_0: a back-reference" in self.failure(
+            "compile", "-", model, stdin=r"start: /(a)\1/"
+        )
+
+    def test_models(self, model, grammar, tmp_path):
+        settings = settings_of("llama")
+        bare = str(write_folder(tmp_path / "bare", settings, random_weights(settings), 1))
+        assert "no chat template; give the prompt as it is, with --raw" in self.failure(
+            "generate", bare, grammar, "a"
+        )
+        assert "at least one token" in self.failure("generate", model, grammar, "--raw", "")
+        long = self.failure("generate", model, grammar, "--raw", "a" * 60, "--max-new-tokens", "40")
+        assert "room for 100" in long
+
+    def test_tables_of_another_vocabulary(self, model, saved, tmp_path):
+        tables = str(tmp_path / "other.jaxgcd")
+        jaxgcd.save(tables, jaxgcd.compile_grammar('start: "a"', jaxgcd.Vocabulary([b"a", b""], eos=[1])))
+        assert "another vocabulary" in self.failure("generate", model, tables, "a")
+        assert "'vocabulary', not 'tables'" in self.failure("generate", model, saved[1], "a")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--no-such-option"], "No such option"),
+            (["a", "--temperature", "-1"], "--temperature"),
+            (["a", "--lexer", "dynamic"], "contextual"),
+            (["a", "-n", "2"], "at 0 all samples are the same"),
+            (["a", "--raw", "--system", "b"], "--system"),
+            (["-f", "-", "--lines", "-"], "only one of the inputs"),
+            (["--lines", "-"], "all lines are blank"),
+        ],
+    )
+    def test_usage(self, model, grammar, arguments, message):
+        assert message in self.failure("generate", model, grammar, *arguments, stdin="\n", code=2)
+
+    def test_usage_of_files(self, model, grammar, saved):
+        tables, tokens = saved
+        tokenizer = f"{model}/tokenizer.json"
+        assert "compiled already" in self.failure("generate", model, tables, "a", "--lexer", "basic", code=2)
+        assert "compiled already" in self.failure("compile", tables, model, code=2)
+        assert "--eos" in self.failure("compile", grammar, tokenizer, code=2)
+        assert "no token '<eos>'" in self.failure("compile", grammar, tokenizer, "--eos", "<eos>", code=2)
+        assert "--eos" in self.failure("compile", grammar, tokens, "--eos", "0", code=2)
+
+    def test_interruption(self, model, grammar, monkeypatch):
+        def interrupt(*args, **options):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(models, "start", interrupt)
+        assert self.failure("generate", model, grammar, "a", code=130) == "jaxgcd: interrupted"
+
+    def test_running_out_of_memory(self, model, grammar, monkeypatch):
+        def exhaust(*args, **options):
+            raise MemoryError("too large")
+
+        monkeypatch.setattr(models, "start", exhaust)
+        assert "a smaller --batch-size" in self.failure("generate", model, grammar, "a")
+
+    def test_our_own_faults_keep_their_traceback(self, model, grammar, monkeypatch):
+        monkeypatch.setattr(models, "start", lambda *args, **options: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            run("generate", model, grammar, "a")
+
+
+class TestHelp:
+    @pytest.mark.parametrize("command", [(), ("generate",), ("compile",), ("inspect",)])
+    def test_it_shows_examples(self, command):
+        code, out, _ = run(*command, "--help")
+        assert code == 0
+        assert f"jaxgcd {command[0] if command else 'generate'} " in out.split("Options")[0].split("Usage")[1]
+
+    def test_no_arguments(self):
+        assert "generate" in "".join(run()[1:])
+
+    def test_version(self):
+        code, out, _ = run("--version")
+        assert code == 0 and out.startswith("jaxgcd ")
+
+
+class TestProcesses:
+    def test_unicode_in_a_plain_locale(self, model, tmp_path):
+        """Prompt, grammar and answer hold é; the locale is ASCII, and Python's UTF-8 mode is off."""
+        grammar = write(tmp_path / "g.lark", 'start: "é" "ab"')
+        plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        done = run_process("generate", model, grammar, "é a", "--json", "--max-new-tokens", "9", **plain)
+        assert done.returncode == 0, done.stderr.decode()
+        record = json.loads(done.stdout.decode("utf-8"))
+        assert record["text"] == "éab"
+        assert "é" in done.stdout.decode("utf-8")
+
+    @pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+    def test_a_reader_that_goes_away(self, saved, grammar, form):
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [sys.executable, "-m", "jaxgcd", "compile", grammar, saved[1], *form]
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (141, b"")
+
+    def test_a_missing_extra(self):
+        code = "import sys; sys.modules['typer'] = None; from jaxgcd.__main__ import main; main()"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr == 'jaxgcd: `typer` is not installed: pip install "jaxgcd[cli]" brings it.\n'
+
+
+@pytest.mark.model
+def test_smollm2(smollm2_file):
+    """The installed model answers in JSON, which the standard library reads."""
+    pytest.importorskip("gguf")
+    grammar = Path(__file__).parent.parent / "examples" / "json.lark"
+    question = "Write a JSON object that describes a person with the keys name, age and city."
+    code, out, _ = run("generate", "smollm2", str(grammar), question, "-q", "--max-new-tokens", "64")
+    assert code == 0
+    assert {"name", "age", "city"} <= json.loads(out).keys()
