@@ -67,6 +67,10 @@ class Reference(Protocol):
         """A suffix class."""
         ...
 
+    def viable(self, top: int) -> bool:
+        """Whether any stack with `top` just shifted can be completed."""
+        ...
+
     def waiting(self, top: int, boundary: int) -> Condition:
         """What must hold below `top`, which was just shifted, for the stack to be completable."""
         ...
@@ -128,12 +132,14 @@ class HostMachine:
             return True
         for terminal, fan in follow:
             after = states if terminal == IGNORED else step(self.reference.table, states, terminal)
-            if after is not None and self._takes(self.reference.after(fan, after[-1]), after):
+            if after is None or not self.reference.viable(after[-1]):
+                continue
+            if self._takes(self.reference.after(fan, after[-1]), after):
                 return True
         return False
 
     def _completable(self, boundary: int, states: tuple[int, ...]) -> bool:
-        """Whether a stack can be completed, from the conditions that hold of any stack."""
+        """Whether a stack of viable states can be completed, from the conditions that hold of any stack."""
         if boundary == ALWAYS:
             return True
         condition = self.reference.waiting(states[-1], boundary)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxgcd.parsing.table import ParseTable
-from jaxgcd.parsing.viability import Item
+from jaxgcd.parsing.viability import DEAD, Item
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import Member
 from jaxgcd.tables.rows import pack_bits
@@ -57,6 +57,9 @@ class CompiledReference:
 
     def suffix_class(self, number: int) -> SuffixClass:
         return self.compiled.spanner.classes.members[number]
+
+    def viable(self, top: int) -> bool:
+        return self.compiled.viability.viable(top) != DEAD
 
     def waiting(self, top: int, boundary: int) -> Items:
         viability = self.compiled.viability

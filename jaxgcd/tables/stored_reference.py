@@ -16,7 +16,7 @@ from jaxgcd.tables.suffixes import OPEN, SuffixClass
 NEVER, ALWAYS = 0, 1
 """Numbers of the conditions that no stack meets, and that all do."""
 
-TABLE_ARRAYS = ("slot_terminal", "slot_base", "column", "scanner")
+TABLE_ARRAYS = ("slot_terminal", "slot_base", "column", "scanner", "takes")
 """Arrays of `Tables` that a `StoredReference` reads as well."""
 
 AXES: dict[str, tuple[str, ...]] = {
@@ -90,6 +90,9 @@ class StoredReference:
             follow = tuple((first, rest) for first, rest in pairs if first != OPEN)
             self._classes[number] = SuffixClass(follow, frozenset(b for first, b in pairs if first == OPEN))
         return self._classes[number]
+
+    def viable(self, top: int) -> bool:
+        return bool(self.arrays["takes"][top].any())  # see `pack`: a state that is not takes nothing
 
     def waiting(self, top: int, boundary: int) -> int | None:
         return self._condition(int(self.arrays["waiting"][top, boundary]))
