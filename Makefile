@@ -43,7 +43,7 @@ types: $(VENV)/.ready-test  ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(VENV)/.ready-test  ## the reference of all public names, from their docstrings, in site/
-	$(BIN)/python -m pdoc --docformat google --output-directory site jaxgcd '!jaxgcd.cli'
+	$(BIN)/python -m pdoc --docformat google --output-directory site jaxgcd jaxgcd.models
 
 wheel: $(VENV)/.ready-test  ## dist/*.whl
 	rm -rf dist
