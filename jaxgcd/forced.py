@@ -105,8 +105,8 @@ def _hop(tables: Tables, state: State, room: Array, unit: str) -> tuple[Array, A
     first = tables.token_symbol[tables.token_offset[:-1]]  # [size]
     low = jnp.where(bits, first, END_OF_TEXT).min(axis=-1)
     agree = low == jnp.where(bits, first, 0).max(axis=-1)
-    # A token that is allowed here may reach beyond its first byte. If all its bytes are tokens, then so could
-    # those from that byte on, one by one: what the next mask does not allow, no such token brings either.
+    # The next mask must show all that may follow the byte. A longer token, allowed here, could bring more;
+    # not so if its bytes are tokens, for then they are allowed one by one.
     agree &= ((words & ~tables.bytewise) == 0).all(axis=-1)
     forced = jnp.where(only & (length <= room), length, (agree & (room > 0)).astype(jnp.int32))
     return token, jnp.where(text & some, forced, 0)

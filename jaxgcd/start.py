@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 
@@ -64,12 +65,13 @@ def init(
     depth = tables.max_depth if max_depth is None else max_depth
     if not isinstance(depth, int) or depth < 2:
         raise ShapeError(f"`max_depth={max_depth!r}` must be an integer of at least 2.")
-    state = _empty_text(tables, jnp.broadcast_to(ids, own), depth)
-    if any(texts):
-        state = read_prefix(tables, state, texts)
+    if not any(texts):
+        return _empty_text(tables, jnp.broadcast_to(ids, shape), depth)
+    state = read_prefix(tables, _empty_text(tables, jnp.broadcast_to(ids, own), depth), texts)
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape[len(own) :])), state)
 
 
+@functools.partial(jax.jit, static_argnums=2)
 @on_any_mesh(lambda tables, ids, _: state_specs(tuple(jax.typeof(ids).sharding.spec)))
 def _empty_text(tables: Tables, ids: Int[Array, "*batch"], max_depth: int) -> State:
     exists = (ids >= 0) & (ids < tables.grammars)

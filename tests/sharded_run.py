@@ -7,6 +7,7 @@ The file (`numpy.savez`) holds tokens, logits and what one device makes of them.
 part that its devices hold and prints what it has compared.
 """
 
+import functools
 import re
 import sys
 
@@ -77,6 +78,33 @@ def run(kind: str, mesh, file) -> None:
     print(kind, "collectives", *sorted(set(re.findall(COLLECTIVES, compiled.as_text()))))
 
 
+def loops(layout, tables, ids, tokens, weights):
+    """A draft, and what a toy model goes on to write; the model says how its logits are laid out."""
+
+    def model(weights, last_token, cache):
+        return weights.at[last_token].get(out_sharding=layout), cache
+
+    after, trail = jaxgcd.advance_many(tables, jaxgcd.init(tables, grammar=ids), tokens)
+    decode_fn, last_token = jax.tree_util.Partial(model, weights), tokens[:, 0]
+    state = trail.state(trail.count // 2)
+    out = jaxgcd.generate(jax.random.key(0), decode_fn, (), tables, state, last_token, max_new_tokens=3)
+    return after, trail, out.tokens, out.finish
+
+
+def run_loops(mesh, file) -> None:
+    (tables, ids, *_), _ = inputs(mesh, file["tokens"], file["logits"])
+    weights = np.random.default_rng(1).normal(size=(SIZE, SIZE)).astype(np.float32)
+    tokens = file["tokens"].T
+    expected = jax.jit(functools.partial(loops, None))(make_tables(), IDS, tokens, weights)
+    with jax.set_mesh(mesh):
+        specs = PartitionSpec("data"), PartitionSpec()
+        tokens, weights = jax.device_put((tokens, weights), parts(specs, mesh))
+        function = functools.partial(loops, PartitionSpec("data", None))
+        found = jax.jit(function)(tables, ids, tokens, weights)
+    equal = jax.tree.leaves(jax.tree.map(np.array_equal, found, expected))
+    print("explicit loops", all(equal), *found[2].sharding.spec)
+
+
 def main(mode: str, path: str, process: str = "0", port: str = "") -> None:
     if mode == "two":
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -85,7 +113,10 @@ def main(mode: str, path: str, process: str = "0", port: str = "") -> None:
     kinds = {"auto": AxisType.Auto, "explicit": AxisType.Explicit, "shard_map": AxisType.Auto}
     with np.load(path) as file:
         for kind in kinds if mode == "one" else ["auto"]:
-            run(kind, jax.make_mesh((4, 2), ("data", "model"), axis_types=(kinds[kind],) * 2), file)
+            mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(kinds[kind],) * 2)
+            run(kind, mesh, file)
+            if kind == "explicit":
+                run_loops(mesh, file)
 
 
 if __name__ == "__main__":

@@ -226,3 +226,18 @@ def test_prefixes_of_rows_and_what_is_wrong_with_them() -> None:
 def test_inside_a_jitted_function_an_illegal_prefix_is_a_status() -> None:
     traced = jax.jit(lambda tables: jaxgcd.init(tables, prefix=["(", "b", "(" * 15]))(padded("nested"))
     assert traced.status.tolist() == [0, jaxgcd.Status.STUCK, jaxgcd.Status.OVERFLOW]
+
+
+def test_prefixes_of_many_lengths_have_few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is traced for each shape is replaced: texts of up to n bytes have at most log2(n) of them."""
+    widths = set()
+
+    def read(tables, state, symbols, length):
+        widths.add(symbols.shape[-1])
+        assert bytes(symbols[: int(length)].tolist()) == b"(" * int(length)
+        return state, np.bool_(True)
+
+    monkeypatch.setattr(jaxgcd.prefix, "_read", read)
+    for length in range(1, 1025):
+        jaxgcd.init(padded("nested"), prefix=b"(" * length)
+    assert len(widths) <= 10

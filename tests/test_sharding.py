@@ -64,6 +64,7 @@ def test_eight_devices_equal_one(expected: Path) -> None:
         "auto collectives all-reduce",
         "explicit equal None data model",
         "explicit collectives all-reduce",
+        "explicit loops True data None",
         "shard_map equal None data model",
         "shard_map collectives",
     ]

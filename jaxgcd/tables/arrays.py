@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import numpy as np
@@ -31,31 +30,22 @@ def _static() -> Any:
     return dataclasses.field(metadata={"static": True})
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        *(
-            "start_lexer",
-            "start_parser",
-            "symbol_class",
-            "delta",
-            "emit_terminal",
-            "emit_gate",
-            "gate_state",
-            "gate_reads",
-            "scanner",
-            "can_emit",
-            "takes",
-            "action",
-            "goto",
-        ),
-        *("rule_size", "rule_origin", "slot_terminal", "slot_base", "column", "place", "entry", "edge_row"),
-        *("edge_node", "node_skip", "node_edge", "row_pages", "pages", "eos_words", "bytewise"),
-        *("token_offset", "token_symbol", "dependents", "host"),
-    ],
-    meta_fields=["size", "runs", "max_depth", "slack", "check"],
-    drop_fields=["report", "compiled"],
-)
+Kind = TypeVar("Kind", bound=type)
+
+
+def _pytree(kind: Kind) -> Kind:
+    """Registers a dataclass: its arrays are leaves, its sizes are static, the rest stays behind."""
+    fields = dataclasses.fields(kind)
+    arrays = [field.name for field in fields if "dims" in field.metadata]
+    sizes = [field.name for field in fields if "static" in field.metadata]
+    dropped = [field.name for field in fields if field.name not in {*arrays, *sizes}]
+    try:
+        return jax.tree_util.register_dataclass(kind, arrays, sizes, dropped)
+    except ValueError:  # before 0.10, JAX takes the list apart once too often
+        return jax.tree_util.register_dataclass(kind, arrays, sizes, [dropped])  # type: ignore[arg-type]
+
+
+@_pytree
 @dataclasses.dataclass(frozen=True)
 class Tables:
     """Grammars compiled for a vocabulary. Make it with `compile_grammar`, pass it to jitted functions as an
