@@ -83,7 +83,14 @@ def test_stop_ids_and_stops_in_utf8(tables) -> None:
 
 @pytest.mark.parametrize(
     "stop",
-    [["aab", "ab"], ["bb", "abba", "baab"], ["ababaa"], ["abab", "ba", "aa\n"], ["é"], ["\n\n", b"\xc3\xa9a"]],
+    [
+        ["aab", "ab"],
+        ["bb", "abba", "baab"],
+        ["ababaa"],
+        ["abab", "ba", "aa\n"],
+        ["é"],
+        ["\n\n", b"\xc3\xa9a"],
+    ],
 )
 def test_stops_agree_with_find(tables, stop) -> None:
     """Random texts cut at random; the earliest end of any stop string, by `bytes.find`."""
@@ -180,7 +187,12 @@ def test_other_values_are_not_other_traces_and_nothing_leaves_the_device(tables)
     def call(temperature, stop, tables=tables):
         state, last = jaxgcd.init(tables, 2), jnp.zeros(2, jnp.int32)
         options = {"temperature": temperature, "top_k": int(5 * temperature), "top_p": temperature / 2}
-        options |= {"stop": stop, "stop_ids": [5], "min_new_tokens": 1 + len(stop), "min_p": temperature / 100}
+        options |= {
+            "stop": stop,
+            "stop_ids": [5],
+            "min_new_tokens": 1 + len(stop),
+            "min_p": temperature / 100,
+        }
         cache = jnp.zeros((2, 1), jnp.float32)
         return jaxgcd.generate(
             jax.random.key(0), decode_fn, cache, tables, state, last, max_new_tokens=5, **options

@@ -106,7 +106,9 @@ def test_of_equal_tokens_the_lower_ids_are_kept() -> None:
     assert np.flatnonzero(probabilities(one_above, top_k=3)).tolist() == [0, 1, 3]
 
 
-@pytest.mark.parametrize("options", [{}, {"temperature": 0.0}, {"temperature": 0.7, "top_k": 3, "min_p": 0.1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"temperature": 0.0}, {"temperature": 0.7, "top_k": 3, "min_p": 0.1}]
+)
 def test_sample_draws_from_that_distribution_and_says_so(tables, logits, options) -> None:
     bias = np.zeros(len(TOKENS), np.float32)
     bias[[0, 5]] = [-math.inf, 50.0]  # bans an allowed token, wishes for one that is forbidden
