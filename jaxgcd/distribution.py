@@ -29,10 +29,11 @@ class DrawOptions(TypedDict, total=False):
     """
 
     logit_bias: ArrayLike | None
-    """Added to the logits, `[size]` or `[*batch, size]`; minus infinity bans a token. A token that the grammar
-    forbids stays forbidden."""
+    """Added to the logits, `[size]` or `[*batch, size]`; minus infinity bans a token. A token that the
+    grammar forbids stays forbidden."""
     temperature: ArrayLike
-    """Divides the logits; 1 by default, and 0 (or less) takes the likeliest token, the lowest id of equals."""
+    """Divides the logits; 1 by default, and 0 (or less) takes the likeliest token (of
+    equals, the lowest id)."""
     top_k: ArrayLike | None
     """Keeps the `top_k` likeliest tokens; of equals, the lower ids. 0 (or less) keeps all."""
     top_p: ArrayLike | None
@@ -81,7 +82,8 @@ def make_settings(
     bias = None if logit_bias is None else _as(logit_bias, jnp.float32)
     if bias is not None and bias.shape not in ((size,), (*batch, size)):
         raise ShapeError(
-            f"`logit_bias` has the shape {bias.shape}; give {(size,)}, or {(*batch, size)} for one in each row."
+            f"`logit_bias` has the shape {bias.shape}; give {(size,)}, or "
+            f"{(*batch, size)} for one in each row."
         )
     return Settings(
         per_row("temperature", temperature, batch, jnp.float32),
@@ -99,7 +101,8 @@ def per_row(name: str, value: ArrayLike, batch: tuple[int, ...], dtype: type) ->
     array = _as(value, dtype)
     if array.shape not in ((), batch):
         raise ShapeError(
-            f"`{name}` has the shape {array.shape}; give one number, or one for each row of the batch {batch}."
+            f"`{name}` has the shape {array.shape}; give one number, or one for each row "
+            f"of the batch {batch}."
         )
     return array
 
@@ -154,7 +157,8 @@ def log_weights(settings: Settings, scores: Float[Array, "*batch size"]) -> Floa
 def _count(
     settings: Settings, ordered: Float[Array, "*batch size"]
 ) -> tuple[Int32[Array, "*batch 1"], Float[Array, "*batch 1"]]:
-    """How many tokens `top_k` and `top_p` keep, from the log-weights in descending order; and the last one's."""
+    """How many tokens `top_k` and `top_p` keep, from the log-weights in descending order; and the last
+    one's."""
     size = ordered.shape[-1]
     inside = jnp.ones(ordered.shape, bool)
     if settings.top_k is not None:

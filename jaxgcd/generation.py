@@ -53,16 +53,16 @@ class TextOptions(DrawOptions, total=False):
     """The keyword arguments of `generate` and `stream` that shape a text, beside those that shape a draw."""
 
     min_new_tokens: ArrayLike
-    """EOS is withheld from the first tokens, so many, while another token is allowed; an integer, or one for each
-    row. 0 by default."""
+    """EOS is withheld from the first tokens, so many, while another token is allowed; an integer, or one for
+    each row. 0 by default."""
     stop: str | bytes | Sequence[str | bytes]
     """Strings that end a row when its generated text (not the prompt) contains one, as UTF-8 or as bytes."""
     stop_ids: Sequence[int]
-    """Token ids that end a row when they are drawn. They must be tokens that the grammar allows; ids that are to
-    end a text in any case belong into `Vocabulary(..., eos=...)`."""
+    """Token ids that end a row when they are drawn. They must be tokens that the grammar allows; ids that
+    are to end a text in any case belong into `Vocabulary(..., eos=...)`."""
     pad_id: ArrayLike | None
-    """What rows hold behind their end. By default the vocabulary's lowest EOS id: every vocabulary has one, and it
-    is never text, while few tokenizers have a padding token."""
+    """What rows hold behind their end. By default the vocabulary's lowest EOS id: every vocabulary has one,
+    and it is never text, while few tokenizers have a padding token."""
 
 
 @functools.partial(
@@ -75,7 +75,8 @@ class Generation:
     """What `generate` returns."""
 
     tokens: Int32[Array, "*batch max_new_tokens"]
-    """Token ids; after a row's end `pad_id`. The EOS token itself is not among them, the tokens of a stop are."""
+    """Token ids; after a row's end `pad_id`. The EOS token itself is not among them, the tokens of a stop
+    are."""
     length: Int32[Array, "*batch"]
     """How many tokens each row drew, EOS not counted."""
     finish: Int32[Array, "*batch"]
@@ -85,8 +86,8 @@ class Generation:
     cache: Any
     """The model's cache after the last step."""
     draws: Draw
-    """`[*batch, max_new_tokens]`: what is known about each draw, that of EOS (or of the token that overflowed)
-    included, at index `length`; 0 where nothing was drawn."""
+    """`[*batch, max_new_tokens]`: what is known about each draw, that of EOS (or of the token that
+    overflowed) included, at index `length`; 0 where nothing was drawn."""
     excess: Int32[Array, "*batch"]
     """How many bytes of a row's last token lie behind the end of its stop string; otherwise 0."""
 
@@ -122,8 +123,8 @@ class Plan:
 )
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What one step hands to the next. In the loop a row that a stop ended has the status `Finish.STOP`, which is
-    none of `Status`: like all but RUNNING, it makes a row stay as it is."""
+    """What one step hands to the next. In the loop a row that a stop ended has the status `Finish.STOP`,
+    which is none of `Status`: like all but RUNNING, it makes a row stay as it is."""
 
     step: Int32[Array, ""]
     last_token: Int32[Array, "*batch"]
@@ -173,12 +174,12 @@ def generate(
             `min_new_tokens`, `stop`, `stop_ids`, `pad_id`: see `TextOptions` and docs/sampling.md.
 
     Returns:
-        A `Generation`. Rows end by EOS, by a stop, by `max_new_tokens`, or as `Finish` says. With `check="host"`
-        each step makes at most one callback; otherwise there is none.
+        A `Generation`. Rows end by EOS, by a stop, by `max_new_tokens`, or as `Finish` says. With
+        `check="host"` each step makes at most one callback; otherwise there is none.
 
     Raises:
-        ShapeError: the batch axes differ, an option or the key has the wrong shape, or the model's logits are not
-            as wide as the vocabulary.
+        ShapeError: the batch axes differ, an option or the key has the wrong shape, or the model's logits
+            are not as wide as the vocabulary.
         SamplingError: an option is out of range.
 
     Example:

@@ -25,9 +25,10 @@ from jaxgcd.tables.arrays import Tables
 class Draw:
     """What `sample` knows about its draws. Rows that were not running have 0 everywhere.
 
-    At temperature 1 without other options, `drawn_logprob` is `logprob - log_mass`: the draw is from the model's
-    distribution, restricted to the allowed tokens. The sum of `log_mass` over a text is then the logarithm of its
-    importance weight, the model's probability of the text over the probability with which it was drawn.
+    At temperature 1 without other options, `drawn_logprob` is `logprob - log_mass`: the draw is from the
+    model's distribution, restricted to the allowed tokens. The sum of `log_mass` over a text is then the
+    logarithm of its importance weight, the model's probability of the text over the probability with which
+    it was drawn.
     """
 
     logprob: Float[Array, "*batch"]
@@ -35,8 +36,8 @@ class Draw:
     drawn_logprob: Float[Array, "*batch"]
     """Its log-probability under the distribution it was drawn from; 0 for a greedy choice."""
     log_mass: Float[Array, "*batch"]
-    """The logarithm of the probability, under the model, of all tokens that the grammar allows together; minus
-    infinity in a row that got stuck."""
+    """The logarithm of the probability, under the model, of all tokens that the grammar allows together;
+    minus infinity in a row that got stuck."""
 
 
 @overload
@@ -70,8 +71,8 @@ def sample(
 ) -> tuple[Int32[Array, "*batch"], State] | tuple[Int32[Array, "*batch"], State, Draw]:
     """Draws one allowed token for each row and reads it.
 
-    The grammar's mask comes first, then `logit_bias`, `temperature`, `top_k`, `top_p` and `min_p`, each of what
-    is left: see `DrawOptions` and docs/sampling.md. Computed in float32 at least.
+    The grammar's mask comes first, then `logit_bias`, `temperature`, `top_k`, `top_p` and `min_p`, each of
+    what is left: see `DrawOptions` and docs/sampling.md. Computed in float32 at least.
 
     Args:
         key: a PRNG key, typed or raw; or one for each row (`[*batch]`), and then a row's token depends on its

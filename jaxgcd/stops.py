@@ -79,7 +79,8 @@ def _as_id(index: int, size: int) -> int:
 
 
 def _automaton(strings: Sequence[bytes]) -> Int32[np.ndarray, "states 256"]:
-    """The next state by state and byte; the states are the strings' prefixes, and `_FOUND` for whole strings."""
+    """The next state by state and byte; the states are the strings' prefixes, and `_FOUND` for whole
+    strings."""
     trie: list[dict[int, int]] = [{}, {}]
     found = {_FOUND}
     for string in strings:

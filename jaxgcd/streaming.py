@@ -40,8 +40,8 @@ class Chunk:
     """What one dispatch of `stream` added to each row; on the host. Lists hold the rows in C order."""
 
     texts: list[str]
-    """New text. Bytes of a character that is not whole yet come with a later chunk; at a row's end, what is left
-    of them becomes U+FFFD. A text that ended by a stop string ends with it."""
+    """New text. Bytes of a character that is not whole yet come with a later chunk; at a row's end, what is
+    left of them becomes U+FFFD. A text that ended by a stop string ends with it."""
     tokens: Int32[np.ndarray, "*batch steps"]
     """New token ids, as many as `lengths`; behind them `pad_id`."""
     lengths: list[int]
@@ -67,8 +67,9 @@ def stream(
 ) -> Iterator[Chunk]:
     """`generate`, handing out text while it is written: the same draws, joined the same texts.
 
-    Each dispatch draws up to `steps` tokens in one jitted loop. The next one is dispatched before the last one's
-    tokens are read, so the device does not wait for whoever reads the text. All dispatches share one trace.
+    Each dispatch draws up to `steps` tokens in one jitted loop. The next one is dispatched before the last
+    one's tokens are read, so the device does not wait for whoever reads the text. All dispatches share one
+    trace.
 
     Args:
         key, decode_fn, cache, tables, state, last_token, max_new_tokens, **options: as in `generate`.
@@ -88,8 +89,8 @@ def stream(
         >>> def decode_fn(last_token, cache):
         ...     return jnp.zeros((1, 3)), cache
         >>> chunks = jaxgcd.stream(
-        ...     jax.random.key(0), decode_fn, None, tables, jaxgcd.init(tables, 1), jnp.array([0]), vocabulary,
-        ...     max_new_tokens=8, steps=2,
+        ...     jax.random.key(0), decode_fn, None, tables, jaxgcd.init(tables, 1), jnp.array([0]),
+        ...     vocabulary, max_new_tokens=8, steps=2,
         ... )
         >>> [chunk.texts[0] for chunk in chunks]
         ['ab', 'ab', '']
@@ -140,8 +141,7 @@ def _chunks(dispatch: Any, progress: Progress, vocabulary: Vocabulary, most: int
         report = waiting
         if number < most:
             progress, waiting = dispatch(progress)
-        chunk = _read(jax.device_get(report), vocabulary, decoders, done, last=number == most)
-        yield chunk
+        yield _read(jax.device_get(report), vocabulary, decoders, done, last=number == most)
         if all(done):
             return
 
@@ -158,4 +158,4 @@ def _read(
         texts.append(decoders[row].decode(new, final=ends))
         done[row] |= ends
     finish = [Finish(value) if end else None for value, end in zip(status, done, strict=True)]
-    return Chunk(texts, report.record.tokens, added, finish, report.record.draws)
+    return Chunk(texts, np.asarray(report.record.tokens), added, finish, report.record.draws)

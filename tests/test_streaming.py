@@ -1,5 +1,7 @@
 """`stream` against `generate`: the same tokens, texts and ends, a few at a time."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +26,7 @@ def tables() -> jaxgcd.Tables:
 
 
 def arguments(tables, batch):
-    params = jax.random.normal(jax.random.key(0), (len(TOKENS), len(TOKENS)), jnp.float32)
+    params = jax.random.normal(jax.random.key(3), (len(TOKENS), len(TOKENS)), jnp.float32)
     cache = {0: jnp.zeros((), jnp.float32)}
     state = jaxgcd.init(tables, batch)
     return jax.tree_util.Partial(scores, params), cache, tables, state, jnp.zeros(batch, jnp.int32)
@@ -34,7 +36,7 @@ def test_joined_chunks_are_the_whole_texts(tables) -> None:
     """3 does not divide 11, and a € of three bytes does not fit into two tokens of every kind."""
     batch = (4, 6)
     given = arguments(tables, batch)
-    options = {"max_new_tokens": LIMIT, "temperature": 1.3, "stop": ["aba", "b€"], "min_new_tokens": 3}
+    options = {"max_new_tokens": LIMIT, "temperature": 1.3, "stop": ["aba", "b€b"], "min_new_tokens": 3}
     whole = jaxgcd.generate(jax.random.key(3), *given, **options)
     for steps in (3, 20):
         chunks = list(jaxgcd.stream(jax.random.key(3), *given, VOCABULARY, steps=steps, **options))
@@ -46,7 +48,7 @@ def test_joined_chunks_are_the_whole_texts(tables) -> None:
         assert (mass[..., :LIMIT] == whole.draws.log_mass[..., : tokens.shape[-1]]).all()
         assert sum(np.array(chunk.lengths) for chunk in chunks).tolist() == whole.length.reshape(-1).tolist()
         assert chunks[-1].finish == whole.finish.reshape(-1).tolist()
-        for before, after in zip(chunks, chunks[1:], strict=False):  # a row that has ended stays so
+        for before, after in pairwise(chunks):  # a row that has ended stays so
             assert all(old in (None, new) for old, new in zip(before.finish, after.finish, strict=True))
     kinds = {jaxgcd.Finish(f).name for f in whole.finish.reshape(-1).tolist()}
     assert kinds == {"EOS", "STOP", "LENGTH"} and any(t.endswith("\ufffd") for t in texts)

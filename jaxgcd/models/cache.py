@@ -52,6 +52,14 @@ class Cache:
         """Count `lengths` more tokens as read."""
         return replace(self, length=self.length + lengths.astype(jnp.int32))
 
+    def repeat(self, count: int) -> "Cache":
+        """Each row `count` times, one behind the other."""
+        return Cache(
+            k=jnp.repeat(self.k, count, axis=1),
+            v=jnp.repeat(self.v, count, axis=1),
+            length=jnp.repeat(self.length, count),
+        )
+
 
 def empty_cache(config: LlamaConfig, batch: int, max_length: int, dtype: DTypeLike) -> Cache:
     """A cache of `batch` rows with room for `max_length` tokens each."""

@@ -74,7 +74,12 @@ def _prefill(
 
 
 def start(
-    model: Llama, prompts: Sequence[Sequence[int]], *, max_new_tokens: int, max_length: int | None = None
+    model: Llama,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new_tokens: int,
+    max_length: int | None = None,
+    samples: int = 1,
 ) -> tuple[DecodeFn, Cache, Int[Array, " batch"]]:
     """Read a batch of prompts (token ids, of any lengths) up to their last tokens.
 
@@ -89,14 +94,20 @@ def start(
         max_new_tokens: room for the answer.
         max_length: how many tokens a row of the cache holds; by default as many as are needed, rounded up,
             but no more than the model's `config.max_length`.
+        samples: how many answers to each prompt there are to be. A prompt is read once, and its row then
+            repeated: row `i * samples + j` of the batch is answer `j` to prompt `i`.
 
     Returns:
-        `decode_fn`, the cache and the last tokens, `int32[batch]`, ready for `jaxgcd.generate`.
+        `decode_fn`, the cache and the last tokens, `int32[batch]`, ready for `jaxgcd.generate`; the batch is
+        `len(prompts) * samples`.
 
     Raises:
         PromptTooLongError: a prompt and its answer do not fit.
         ModelError: a prompt is empty, or holds what is no token id.
+        ShapeError: `samples` is no positive integer.
     """
+    if not isinstance(samples, int) or samples < 1:
+        raise ShapeError(f"`samples={samples!r}` must be an integer of at least 1.")
     _check_prompts(prompts, model.config.vocab_size)
     longest = max(len(prompt) for prompt in prompts)
     bucket = max(_SMALLEST, 1 << max(longest - 2, 0).bit_length())
@@ -111,7 +122,9 @@ def start(
         tokens, lengths = _chunk(prompts, begin, width)
         _, cache = _prefill(graphdef, params, cache, tokens, lengths)
     last_token = np.array([prompt[-1] for prompt in prompts], np.int32)
-    return make_decode_fn(model), cache, jnp.asarray(last_token)
+    if samples > 1:
+        cache = cache.repeat(samples)
+    return make_decode_fn(model), cache, jnp.asarray(np.repeat(last_token, samples))
 
 
 def _chunk(
