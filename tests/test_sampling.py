@@ -32,6 +32,12 @@ def logits() -> jax.Array:
     return 2 * jax.random.normal(jax.random.key(7), (BATCH, len(TOKENS)), jnp.float32)
 
 
+@jax.jit
+def sampled(key, tables, state, logits, options):
+    """`sample`, compiled as a whole; called as it is, each of its operations would be compiled alone."""
+    return jaxgcd.sample(key, tables, state, logits, return_draw=True, **options)
+
+
 def expected(logits, *, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, bias=None) -> np.ndarray:
     """The distribution of one row, in the order of the documentation, token by token."""
     scores = {i: float(logits[i]) + (0.0 if bias is None else float(bias[i])) for i in ALLOWED}
@@ -55,9 +61,14 @@ def expected(logits, *, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, bias=Non
 
 def probabilities(logits, **options) -> np.ndarray:
     """What a draw is from, inside a jitted function: the distribution of masked logits."""
+    return np.asarray(shaped(logits, options))
+
+
+@jax.jit
+def shaped(logits, options):
     masked = jnp.where(jnp.isin(jnp.arange(len(TOKENS)), jnp.array(ALLOWED)), logits, -jnp.inf)
     settings = make_settings(logits.shape[:-1], logits.shape[-1], **options)
-    return np.asarray(jax.nn.softmax(log_weights(settings, masked), axis=-1))
+    return jax.nn.softmax(log_weights(settings, masked), axis=-1)
 
 
 OPTIONS = [
@@ -113,9 +124,7 @@ def test_sample_draws_from_that_distribution_and_says_so(tables, logits, options
     bias = np.zeros(len(TOKENS), np.float32)
     bias[[0, 5]] = [-math.inf, 50.0]  # bans an allowed token, wishes for one that is forbidden
     state = jaxgcd.init(tables, BATCH)
-    token, _, draw = jaxgcd.sample(
-        jax.random.key(3), tables, state, logits, logit_bias=bias, return_draw=True, **options
-    )
+    token, _, draw = sampled(jax.random.key(3), tables, state, logits, {"logit_bias": bias, **options})
     gumbel = np.asarray(jax.random.gumbel(jax.random.key(3), logits.shape, jnp.float32))
     for row in range(BATCH):
         model = np.exp(np.asarray(logits[row], np.float64))
@@ -131,19 +140,20 @@ def test_sample_draws_from_that_distribution_and_says_so(tables, logits, options
 
 def test_plain_draws_are_the_model_restricted_to_the_grammar(tables, logits) -> None:
     state = jaxgcd.init(tables, BATCH)
-    _, _, draw = jaxgcd.sample(jax.random.key(0), tables, state, logits, return_draw=True)
+    _, _, draw = sampled(jax.random.key(0), tables, state, logits, {})
     np.testing.assert_allclose(draw.drawn_logprob, draw.logprob - draw.log_mass, atol=1e-6)
 
 
 def test_a_key_for_each_row_makes_rows_independent(tables, logits) -> None:
     keys = jax.random.split(jax.random.key(5), BATCH)
     state = jaxgcd.init(tables, BATCH)
-    together, _ = jaxgcd.sample(keys, tables, state, logits, temperature=2.0)
+    hot = {"temperature": 2.0}
+    together, _, _ = sampled(keys, tables, state, logits, hot)
     for row in range(BATCH):
-        alone, _ = jaxgcd.sample(keys[row], tables, jaxgcd.init(tables), logits[row], temperature=2.0)
+        alone, _, _ = sampled(keys[row], tables, jaxgcd.init(tables), logits[row], hot)
         assert int(alone) == int(together[row])
     order = jnp.array([3, 0])
-    fewer, _ = jaxgcd.sample(keys[order], tables, jaxgcd.init(tables, 2), logits[order], temperature=2.0)
+    fewer, _, _ = sampled(keys[order], tables, jaxgcd.init(tables, 2), logits[order], hot)
     assert (fewer == together[order]).all()
 
 
@@ -185,17 +195,14 @@ def test_a_row_in_which_nothing_can_be_drawn_is_stuck(tables, logits) -> None:
     bias = jnp.zeros((BATCH, len(TOKENS)), jnp.float32).at[1].set(-jnp.inf)
     broken = logits.at[2].set(jnp.nan)
     state = jaxgcd.init(tables, BATCH)
-    token, after, draw = jaxgcd.sample(
-        jax.random.key(0), tables, state, broken, logit_bias=bias, top_p=0.9, return_draw=True
-    )
+    options = {"logit_bias": bias, "top_p": 0.9}
+    token, after, draw = sampled(jax.random.key(0), tables, state, broken, options)
     stuck = [False, True, True, False, False]
     assert (after.status == jaxgcd.Status.STUCK).tolist() == stuck
     assert token[1] == EOS and token[2] == EOS
     assert (after.lexer[1] == state.lexer[1]).all()
     assert (draw.log_mass == -jnp.inf).tolist() == stuck
-    _, again, draw = jaxgcd.sample(
-        jax.random.key(0), tables, after, logits, logit_bias=bias, return_draw=True
-    )
+    _, again, draw = sampled(jax.random.key(0), tables, after, logits, options)
     assert (again.status[1:3] == jaxgcd.Status.STUCK).all() and not draw.log_mass[1:3].any()
 
 
@@ -205,9 +212,7 @@ def test_extreme_temperatures_and_logits(tables, dtype, extreme) -> None:
     logits = jnp.array([-1.0, -2.0, -math.inf, -300.0, -math.inf, math.inf, -3.0], dtype)
     state = jaxgcd.init(tables, 40)
     logits = jnp.broadcast_to(logits, (40, len(TOKENS)))
-    token, _, draw = jaxgcd.sample(
-        jax.random.key(0), tables, state, logits, temperature=extreme, return_draw=True
-    )
+    token, _, draw = sampled(jax.random.key(0), tables, state, logits, {"temperature": extreme})
     assert set(token.tolist()) == ({0} if extreme < 1 else {0, 1, 3, EOS})
     # All temperatures above make one token certain, or four alike.
     np.testing.assert_allclose(draw.drawn_logprob, 0.0 if extreme < 1 else -math.log(4), atol=1e-6)

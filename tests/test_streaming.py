@@ -38,18 +38,17 @@ def test_joined_chunks_are_the_whole_texts(tables) -> None:
     given = arguments(tables, batch)
     options = {"max_new_tokens": LIMIT, "temperature": 1.3, "stop": ["aba", "b€b"], "min_new_tokens": 3}
     whole = jaxgcd.generate(jax.random.key(3), *given, **options)
-    for steps in (3, 20):
-        chunks = list(jaxgcd.stream(jax.random.key(3), *given, VOCABULARY, steps=steps, **options))
-        texts = ["".join(row) for row in zip(*(chunk.texts for chunk in chunks), strict=True)]
-        assert texts == whole.texts(VOCABULARY)
-        tokens = np.concatenate([chunk.tokens for chunk in chunks], axis=-1)
-        assert (tokens[..., :LIMIT] == whole.tokens[..., : tokens.shape[-1]]).all()
-        mass = np.concatenate([chunk.draws.log_mass for chunk in chunks], axis=-1)
-        assert (mass[..., :LIMIT] == whole.draws.log_mass[..., : tokens.shape[-1]]).all()
-        assert sum(np.array(chunk.lengths) for chunk in chunks).tolist() == whole.length.reshape(-1).tolist()
-        assert chunks[-1].finish == whole.finish.reshape(-1).tolist()
-        for before, after in pairwise(chunks):  # a row that has ended stays so
-            assert all(old in (None, new) for old, new in zip(before.finish, after.finish, strict=True))
+    chunks = list(jaxgcd.stream(jax.random.key(3), *given, VOCABULARY, steps=3, **options))
+    texts = ["".join(row) for row in zip(*(chunk.texts for chunk in chunks), strict=True)]
+    assert texts == whole.texts(VOCABULARY)
+    tokens = np.concatenate([chunk.tokens for chunk in chunks], axis=-1)
+    assert (tokens[..., :LIMIT] == whole.tokens[..., : tokens.shape[-1]]).all()
+    mass = np.concatenate([chunk.draws.log_mass for chunk in chunks], axis=-1)
+    assert (mass[..., :LIMIT] == whole.draws.log_mass[..., : tokens.shape[-1]]).all()
+    assert sum(np.array(chunk.lengths) for chunk in chunks).tolist() == whole.length.reshape(-1).tolist()
+    assert chunks[-1].finish == whole.finish.reshape(-1).tolist()
+    for before, after in pairwise(chunks):  # a row that has ended stays so
+        assert all(old in (None, new) for old, new in zip(before.finish, after.finish, strict=True))
     kinds = {jaxgcd.Finish(f).name for f in whole.finish.reshape(-1).tolist()}
     assert kinds == {"EOS", "STOP", "LENGTH"} and any(t.endswith("\ufffd") for t in texts)
     assert not given[1][0].is_deleted() and not given[3].stack.is_deleted()  # the caller's are not donated
