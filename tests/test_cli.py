@@ -370,6 +370,7 @@ class TestProcesses:
 
 
 @pytest.mark.model
+@pytest.mark.prove
 def test_smollm2(smollm2_file):
     """The installed model answers in JSON, which the standard library reads."""
     pytest.importorskip("gguf")
