@@ -27,7 +27,8 @@ import numpy as np
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.left import TEXT_START
-from jaxgcd.lexing.minimise import closure, joint_classes, refine
+from jaxgcd.lexing.minimise import joint_classes, refine
+from jaxgcd.lexing.reach import UNREACHED, Edges, closure, distance, transitions
 from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, Scanners
 
 INITIAL = 1
@@ -211,33 +212,41 @@ def _readers(steps: np.ndarray, starts: list[list[int]]) -> list[int]:
 
 def _characters_to_match(steps: np.ndarray, matches: Sequence, firsts: list[int]) -> np.ndarray:
     """For each state of a scanner how many characters must at least begin before a lexeme can end."""
-    starts = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
+    begins = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
     found = np.array([0 if ends else len(steps) for ends in matches])
-    while True:
-        nearer = np.minimum(found, (found[steps] + starts).min(axis=1))
-        if (nearer == found).all():
-            return found
-        found = nearer
+    edges, suspects = transitions(steps), np.arange(len(steps))
+    while len(suspects):
+        nearer = (found[steps[suspects]] + begins).min(axis=1)
+        suspects, nearer = suspects[nearer < found[suspects]], nearer[nearer < found[suspects]]
+        found[suspects] = nearer
+        suspects = np.unique(edges.into(suspects))
+    return found
 
 
 def _trim(delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts], final: int):
     """Drops what cannot be followed by any complete text, even with a parser that accepts everything."""
-    useful = np.zeros(len(delta), bool)
-    useful[final] = True
-    while True:
-        opens = np.any(useful[gates], axis=1).tolist()
-        ends = np.array([any(opens[gate] for _, gate in pairs) for pairs in accepts])
-        new = useful | ends | np.any(useful[delta], axis=1)
-        new[DEAD] = False
-        if (new == useful).all():
-            break
-        useful = new
+    useful, opens = _leading_to(final, delta, gates, accepts)
     useful[INITIAL] = True
     delta = np.where(useful[delta], delta, DEAD)
     delta[~useful] = DEAD
     kept = [tuple(pair for pair in pairs if opens[pair[1]]) for pairs in accepts]
     kept = [pairs if useful[q] else () for q, pairs in enumerate(kept)]
     return delta, np.where(useful[gates], gates, DEAD), kept
+
+
+def _leading_to(final: int, delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts]):
+    """Which states and which gates lead to state `final`."""
+    source, symbol = np.nonzero(delta)
+    gate, scanner = np.nonzero(gates)
+    ends = np.array([(q, at) for q, pairs in enumerate(accepts) for _, at in pairs], np.int64).reshape(-1, 2)
+    states = len(delta)  # gates are numbered behind them
+    edges = Edges(
+        np.concatenate([source, states + gate, ends[:, 0]]),
+        np.concatenate([delta[source, symbol], gates[gate, scanner], states + ends[:, 1]]),
+        states + len(gates),
+    )
+    leads = distance(edges, np.arange(states + len(gates)) == final) != UNREACHED
+    return leads[:states], leads[states:].tolist()
 
 
 def _minimal(

@@ -24,6 +24,7 @@ from jaxgcd.lexing.automaton import compile_pattern
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.left import Tracker, joint
 from jaxgcd.lexing.minimise import joint_classes, refine
+from jaxgcd.lexing.reach import UNREACHED, distance, transitions
 
 DEAD = 0
 IGNORED = -1
@@ -302,16 +303,7 @@ class _Builder:
         _, first = np.unique(block, return_index=True)
         quotient = block[watch[first]].astype(np.int32)
         accepts = [int(formula) for formula in outcome[first]]
-        alive = _reaching(quotient, np.array(accepts) != FALSE)
+        reaching = distance(transitions(quotient), np.array(accepts) != FALSE) != UNREACHED
+        alive = reaching[quotient].any(axis=1)  # by at least one more byte
         automaton = formulas.register(Automaton(self.classes, quotient, accepts, alive))
         return [formulas.atom(automaton, int(block[state])) for state in range(len(trans))]
-
-
-def _reaching(trans: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Which states reach one of `goal` by at least one more byte."""
-    reaching = np.zeros(len(trans), bool)
-    while True:
-        new: np.ndarray = np.any((goal | reaching)[trans], axis=1)
-        if (new == reaching).all():
-            return reaching
-        reaching = new
