@@ -7,6 +7,7 @@ from jaxgcd.errors import (
     InexactGrammarError,
     InexactGrammarWarning,
     JaxgcdError,
+    LimitsError,
     MissingExtraError,
     ModelError,
     PromptTooLongError,
@@ -14,9 +15,11 @@ from jaxgcd.errors import (
     UnsupportedRegexError,
     VocabularyError,
 )
+from jaxgcd.limits import Limits
 from jaxgcd.sampling import Finish, Generation, generate, sample
 from jaxgcd.tables.arrays import Tables, pad
-from jaxgcd.tables.compile import Report, compile_grammar
+from jaxgcd.tables.compile import compile_grammar
+from jaxgcd.tables.report import Report
 from jaxgcd.vocabulary import Vocabulary
 
 __all__ = [
@@ -27,6 +30,8 @@ __all__ = [
     "InexactGrammarError",
     "InexactGrammarWarning",
     "JaxgcdError",
+    "Limits",
+    "LimitsError",
     "MissingExtraError",
     "ModelError",
     "PromptTooLongError",

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.charset import COMPLETE
-from jaxgcd.lexing.context import LEADS, Contexts
+from jaxgcd.lexing.context import KINDS, Contexts
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.minimise import minimise
 from jaxgcd.lexing.nfa import NOWHERE, Kind, Nfa
@@ -19,6 +20,9 @@ from jaxgcd.lexing.nfa import NOWHERE, Kind, Nfa
 Threads = tuple[tuple[int, int], ...]
 
 _NOTHING = (NOWHERE, FALSE)
+
+LOOK_AFTER = 1000
+"""How many steps go by before the time is looked at again."""
 
 
 class State(NamedTuple):
@@ -37,13 +41,14 @@ _MATCHED = State((), TRUE, 0)
 class Determiniser:
     """Makes the automata of one pattern's programs."""
 
-    def __init__(self, nfa: Nfa, formulas: Formulas, name: str, limit: int) -> None:
+    def __init__(self, nfa: Nfa, formulas: Formulas, name: str, advice: str, budget: Budget) -> None:
         self.nfa = nfa
         self.formulas = formulas
         self.name = name
-        self.limit = limit
-        self.work = 0
-        self.most_formulas = len(formulas) + 20 * limit
+        self.advice = advice
+        self.budget = budget
+        self.limits = budget.limits
+        self.work = self.looked = 0
         self.classes, self.firsts = _byte_classes(nfa)
         self.contexts = Contexts(nfa, formulas, self.firsts, self.automaton)
         self._interned: dict[tuple, int] = {}
@@ -207,18 +212,18 @@ class Determiniser:
     def check(self, states: int, work: int) -> None:
         """Bounds memory and time."""
         self.work += work + 1
-        if states > self.limit:
-            what = f"more than {self.limit} states"
-        elif self.work > 40 * self.limit:
-            what = f"more than {40 * self.limit} steps to make"
-        elif len(self.formulas) > self.most_formulas:
-            what = f"more than {20 * self.limit} formulas for its lookarounds"
-        else:
-            return
-        raise GrammarTooLarge(
-            f"terminal {self.name}: its automaton needs {what};"
-            " simplify its bounded repeats and lookarounds, or split the terminal"
-        )
+        if self.work - self.looked > LOOK_AFTER:
+            self.looked = self.work
+            self.budget.step(0)
+        if states > self.limits.regex_states:
+            raise self.too_large("regex_states", "states")
+        if self.work > self.limits.regex_steps:
+            raise self.too_large("regex_steps", "steps to make")
+
+    def too_large(self, limit: str, unit: str) -> GrammarTooLarge:
+        """The error that the automaton exceeds a limit."""
+        subject = f"terminal {self.name}: its automaton needs"
+        return self.budget.exceeded(limit, subject, unit, self.advice)
 
 
 def _append(threads: list[tuple[int, int]], node: int, formula: int, formulas: Formulas) -> None:
@@ -245,7 +250,7 @@ def _byte_classes(nfa: Nfa) -> tuple[list[int], list[int]]:
     characters = (args[0] for kind, args in zip(nfa.kinds, nfa.args, strict=True) if kind == Kind.CHAR)
     cuts = {0}.union(*(automaton.cuts for automaton in dict.fromkeys(characters)))
     if nfa.lookbehinds:
-        cuts.update(LEADS)
+        cuts.update(KINDS)
     firsts = sorted(cut for cut in cuts if cut < 256)
     classes = [number for number, cut in enumerate(firsts) for _ in range(cut, [*firsts, 256][number + 1])]
     return classes, firsts

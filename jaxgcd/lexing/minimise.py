@@ -68,8 +68,10 @@ def refine(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
 
 
 def _telling(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
-    """What tells most states apart at once, `int[states, 3]`: the label, the shortest and the longest way to a
-    state that accepts.
+    """What tells most states apart at once: the label, the shortest and the longest way to accepting.
+
+    Returns:
+        `int[states, 3]`.
     """
     shortest = distance(transitions(trans), accept != 0)
     live = shortest != UNREACHED

@@ -54,7 +54,7 @@ def distance(edges: Edges, goal: np.ndarray) -> np.ndarray:
 
 
 def height(edges: Edges, trans: np.ndarray) -> np.ndarray:
-    """The most edges that a path from each state of an automaton can have, or `UNREACHED` if there is no bound.
+    """The most edges that a path from each state of an automaton can have; `UNREACHED` without a bound.
 
     Args:
         edges: `transitions(trans)`.

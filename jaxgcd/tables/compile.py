@@ -5,26 +5,31 @@ from __future__ import annotations
 import dataclasses
 import gc
 import os
-import time
+import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import lark
 
+from jaxgcd._budget import Budget
+from jaxgcd._progress import Bars
 from jaxgcd.errors import (
     GrammarError,
     GrammarTooLarge,
     InexactGrammarError,
     InexactGrammarWarning,
+    LimitsError,
     VocabularyError,
 )
 from jaxgcd.grammar import load_grammar
+from jaxgcd.lexing.automaton import Patterns
 from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
-from jaxgcd.lexing.formula import Formulas
-from jaxgcd.lexing.graph import build_graph
+from jaxgcd.lexing.graph import LexerGraph, build_graph
 from jaxgcd.lexing.runs import Context, max_runs
 from jaxgcd.lexing.scanner import IGNORED, build_scanners
+from jaxgcd.limits import Limits
 from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
 from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD, Viability
@@ -33,38 +38,13 @@ from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
 from jaxgcd.tables.pack import pack
+from jaxgcd.tables.report import Report
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import build_spanner
 from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
 
 CHECKS = ("device", "host")
-MAX_RUNS = 16
-"""The most readings of one text; each takes a parser stack in every row's state."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-    """What `compile_grammar` found out.
-
-    Attributes:
-        exact: the masks are exactly python-lark's; if not they still never miss a token.
-        reasons: why they are not exact, in terms of terminals and bytes.
-        seconds: the time of each stage.
-        counts: states, classes, nodes, rows and bytes of the tables.
-    """
-
-    exact: bool
-    reasons: tuple[str, ...]
-    seconds: dict[str, float]
-    counts: dict[str, int]
-
-    def __str__(self) -> str:
-        verdict = (
-            "exact" if self.exact else "not exact:\n" + "\n".join(f"  {reason}" for reason in self.reasons)
-        )
-        counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
-        return f"{verdict}\n{counts}\n{sum(self.seconds.values()):.2f} s"
 
 
 def compile_grammar(
@@ -76,6 +56,8 @@ def compile_grammar(
     check: str = "device",
     exact: bool = False,
     max_depth: int = 64,
+    limits: Limits | None = None,
+    progress: bool = False,
 ) -> Tables:
     """Compiles a Lark grammar for a vocabulary.
 
@@ -86,21 +68,23 @@ def compile_grammar(
         start: the start rule.
         lexer: `"contextual"`, Lark's default, or `"basic"`. The language depends on it.
         check: where token sequences that depend on the whole parser stack are checked: `"device"`, inside the
-        jitted
-            step, or `"host"`, by one callback per step to the reference machine.
+            jitted step, or `"host"`, by one callback per step to the reference machine.
         exact: raise instead of warning if the masks are not exact.
         max_depth: the most parser states a row's stack may hold; a text that needs more stops with status
-        OVERFLOW.
+            OVERFLOW.
+        limits: how long compiling may take, and how large its parts may grow; by default `Limits()`.
+        progress: show a bar for each stage on the standard error, with tqdm.
 
     Returns:
-        Tables on the default device. `tables.report` says whether they are exact, and how long each stage
-        took.
+        Tables on the default device. `tables.report` says whether they are exact, how long each stage took
+        and how large everything is.
 
     Raises:
         GrammarError: the grammar is not LALR(1), its language is empty, or it uses something refused.
         UnsupportedRegexError: a terminal's regex is not regular or not supported yet.
-        GrammarTooLarge: a limit was exceeded.
+        GrammarTooLarge: a limit was exceeded; names it, the terminal or rule responsible, and a remedy.
         InexactGrammarError: `exact=True`, and the masks are not.
+        MissingExtraError: `progress=True`, and tqdm is not installed.
 
     Warns:
         InexactGrammarWarning: the masks may lead to a dead end; lists the reasons.
@@ -127,74 +111,70 @@ def compile_grammar(
         )
     if max_depth < 2:
         raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
-    with _no_collections():
-        compiled, seconds = _compile(grammar, vocabulary, start, lexer)
-        with _stage(seconds, "pack"):
-            tables = pack(
-                compiled, max_depth=max_depth, check=check, host=register(compiled) if check == "host" else 0
-            )
+    if limits is not None and not isinstance(limits, Limits):
+        raise LimitsError(f"`limits` must be a `jaxgcd.Limits`, not {type(limits).__name__}.")
+    budget = Budget(limits, Bars() if progress else None)
+    with _no_collections(), _typed_exhaustion(budget):
+        compiled = _compile(grammar, vocabulary, start, lexer, budget)
+        host = register(compiled) if check == "host" else 0
+        tables = pack(compiled, max_depth=max_depth, check=check, host=host, budget=budget)
     reasons = tuple(_reasons(compiled))
     if reasons and exact:
         raise InexactGrammarError("The masks of this grammar are not exact:\n" + "\n".join(reasons))
     if reasons:
         message = "The masks never miss a token but may lead to a dead end:\n" + "\n".join(reasons)
         warnings.warn(message, InexactGrammarWarning, stacklevel=2)
-    report = Report(not reasons, reasons, seconds, {**compiled.counts(), "bytes": tables.nbytes})
+    report = Report(not reasons, reasons, budget.seconds, {**compiled.counts(), "bytes": tables.nbytes})
     return dataclasses.replace(tables, report=report, compiled=compiled)
 
 
-def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str) -> tuple[Compiled, dict[str, float]]:
-    seconds: dict[str, float] = {}
-    with _stage(seconds, "lark"):
-        loaded = load_grammar(grammar, start=start, lexer=lexer)
-    table = loaded.table
+def _compile(grammar, vocabulary: Vocabulary, start: str, lexer: str, budget: Budget) -> Compiled:
+    patterns = Patterns(budget=budget)
+    loaded = load_grammar(grammar, start=start, lexer=lexer, patterns=patterns)
+    table, called = loaded.table, loaded.called()
     after = _contexts(table, loaded.scanner_of)
-    with _stage(seconds, "lexer"):
-        formulas = Formulas()
+    first = loaded.scanner_of[START_STATE]
+    with budget.stage("lexer"):
         labels = {name: number for number, name in enumerate(table.terminals) if name}
-        scanners = build_scanners(formulas, loaded.scanners, labels)
+        scanners = build_scanners(patterns, loaded.scanners, labels)
         next_scanners = [frozenset(context.scanner for context in contexts) for contexts in after]
-        first = loaded.scanner_of[START_STATE]
-        graph = build_graph(formulas, scanners, first, next_scanners, table.end, vocabulary.all_bytes)
-        boundaries = boundary_classes(graph)
-    with _stage(seconds, "viability"):
-        machine = Machine(table)
+        graph = build_graph(
+            patterns.formulas, scanners, first, next_scanners, table.end, vocabulary.all_bytes, called, budget
+        )
+        boundaries = boundary_classes(graph, budget)
+    with budget.stage("viability"):
+        budget.work = f"the parser's stacks (rule {_widest_rule(table)} occurs in the most states)"
+        machine = Machine(table, budget)
         slack = step_slack(machine, sorted({t for exits in boundaries.exits for t, _ in exits}))
         viability = Viability(machine, boundaries, loaded.scanner_of)
         if viability.verdict(START_STATE, boundaries.initial) == DEAD:
             raise GrammarError(_empty_language(table, boundaries))
-        runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after)
-        if runs > MAX_RUNS:
-            raise GrammarTooLarge(
-                f"A text may have {runs} readings at once, more than {MAX_RUNS}: too many lexemes can be "
-                "taken back. Look for terminals that begin with another one and go on without bound."
-            )
-    with _stage(seconds, "spanner"):
+        runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after, called, budget)
+    with budget.stage("spanner"):
+        budget.work = f"terminal {called[_widest_terminal(graph)]}"
         may_follow = {terminal: _takes(contexts) for terminal, contexts in enumerate(after)}
         may_follow[IGNORED] = _takes(
             {_context(table, loaded.scanner_of, state) for state in range(START_STATE, table.n_states)}
         )
-        spanner = build_spanner(graph, boundaries, vocabulary, may_follow)
-    with _stage(seconds, "walk"):
+        spanner = build_spanner(graph, boundaries, vocabulary, may_follow, budget)
+    with budget.stage("walk"):
+        budget.work = f"the stack walk (rule {_widest_rule(table)} occurs in the most states)"
         slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
-        walk = Walk(acceptance, slots.groups, predecessors(table))
-    return (
-        Compiled(
-            vocabulary,
-            loaded,
-            graph,
-            boundaries,
-            machine,
-            viability,
-            spanner,
-            acceptance,
-            walk,
-            slots,
-            runs,
-            slack,
-        ),
-        seconds,
+        walk = Walk(acceptance, slots.groups, predecessors(table), budget)
+    return Compiled(
+        vocabulary,
+        loaded,
+        graph,
+        boundaries,
+        machine,
+        viability,
+        spanner,
+        acceptance,
+        walk,
+        slots,
+        runs,
+        slack,
     )
 
 
@@ -211,10 +191,16 @@ def _no_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _stage(seconds: dict[str, float], name: str) -> Iterator[None]:
-    begin = time.perf_counter()
-    yield
-    seconds[name] = time.perf_counter() - begin
+def _typed_exhaustion(budget: Budget) -> Iterator[None]:
+    """Makes one error of all ways in which Python itself gives up on something too large."""
+    try:
+        yield
+    except RecursionError:
+        raise GrammarTooLarge(
+            f"{budget.work}: Python's recursion limit is exceeded; nest it less deeply."
+        ) from None
+    except MemoryError:
+        raise GrammarTooLarge(f"{budget.work}: the memory does not suffice; make it smaller.") from None
 
 
 def _context(table: ParseTable, scanner_of: Sequence[int], state: int) -> Context:
@@ -234,6 +220,22 @@ def _takes(contexts: Iterable[Context]) -> dict[int, frozenset[int]]:
     for scanner, terminals in contexts:
         takes[scanner] = takes.get(scanner, frozenset()) | terminals
     return takes
+
+
+def _widest_rule(table: ParseTable) -> str:
+    """The rule that the most parser states wait for, as the user wrote it."""
+    states = Counter(nonterminal for gotos in table.goto for nonterminal in gotos)
+    if not states:
+        return "start"
+    name = table.nonterminals[states.most_common(1)[0][0]]
+    made = re.fullmatch(r"__(.+)_(?:star|plus|repeat_\w+)_\d+", name)  # by Lark, for a part of that rule
+    return f"`{made[1] if made else name}`"
+
+
+def _widest_terminal(graph: LexerGraph) -> int:
+    """The terminal that can end next in the most lexer states."""
+    states = Counter(terminal for exits in graph.exits for terminal in {t for t, _ in exits})
+    return max((count, terminal) for terminal, count in states.items() if terminal >= 0)[1]
 
 
 def _empty_language(table: ParseTable, boundaries: Boundaries) -> str:

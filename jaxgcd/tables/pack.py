@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
 from jaxgcd.parsing.table import START_STATE
@@ -21,15 +22,41 @@ IGNORED_BIT = 0
 NO_EDGE = Edge(0, 0)
 
 
-def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables:
+def pack(compiled: Compiled, *, max_depth: int, check: str, host: int, budget: Budget) -> Tables:
     """Builds the entries, finishes the stack walk and moves everything to the default device."""
-    size = compiled.vocabulary.size
     edges = _Edges()
-    arrays = {**_lexer(compiled), **_parser(compiled), **_entries(compiled, edges)}
-    compiled.walk.finish()
-    arrays.update(_nodes(compiled.walk, compiled.machine.table.n_states, edges))
+    with budget.stage("walk"):
+        entries = _entries(compiled, edges)
+        compiled.walk.finish()
+    with budget.stage("pack"):
+        arrays = _arrays(compiled, edges, budget) | entries | {"host": np.array(host, np.int32)}
+        leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
+        return Tables(
+            **leaves,
+            size=compiled.vocabulary.size,
+            runs=compiled.runs,
+            max_depth=max_depth,
+            slack=compiled.slack,
+            check=check,
+        )
+
+
+def _arrays(compiled: Compiled, edges: _Edges, budget: Budget) -> dict[str, np.ndarray]:
+    """All arrays but the entries."""
+    table, size = compiled.machine.table, compiled.vocabulary.size
+    budget.add_table(compiled.graph.delta.nbytes + compiled.graph.gates.nbytes, "a lexer")
+    arrays = _lexer(compiled)
+    cells = table.n_states * (len(table.terminals) + len(table.nonterminals))
+    budget.add_table(4 * cells, "a parser table")
+    arrays |= _parser(compiled)
+    budget.add_table(4 * len(compiled.walk.nodes) * table.n_states, "a stack walk")
+    arrays |= _nodes(compiled.walk, table.n_states, edges)
     arrays["row_pages"], arrays["pages"] = build_rows(
-        compiled.walk.rows, compiled.slots.groups, compiled.slots.token_classes, compiled.vocabulary.words
+        compiled.walk.rows,
+        compiled.slots.groups,
+        compiled.slots.token_classes,
+        compiled.vocabulary.words,
+        budget,
     )
     is_eos = np.zeros(size, bool)
     is_eos[list(compiled.vocabulary.eos)] = True
@@ -37,16 +64,7 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
     arrays["eos_words"] = pack_bits(is_eos, compiled.vocabulary.words)
     arrays["token_offset"] = spelling.offset.astype(np.int32)
     arrays["token_symbol"] = spelling.symbols.astype(np.int32)
-    arrays["host"] = np.array(host, np.int32)
-    leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
-    return Tables(
-        **leaves,
-        size=size,
-        runs=compiled.runs,
-        max_depth=max_depth,
-        slack=compiled.slack,
-        check=check,
-    )
+    return arrays
 
 
 def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:

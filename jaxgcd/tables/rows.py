@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd._hashing import random_integers
 from jaxgcd.tables.slots import Group
 from jaxgcd.tables.walk import Recipe
@@ -30,7 +31,11 @@ def page_words(words: int) -> int:
 
 
 def build_rows(
-    recipes: Sequence[Recipe], groups: Sequence[Group], token_classes: Callable[[int], np.ndarray], words: int
+    recipes: Sequence[Recipe],
+    groups: Sequence[Group],
+    token_classes: Callable[[int], np.ndarray],
+    words: int,
+    budget: Budget,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Builds the rows of all recipes.
 
@@ -42,6 +47,7 @@ def build_rows(
         groups: what the recipes choose from.
         token_classes: the suffix class or fan of every token in a group.
         words: words in a row.
+        budget: what may be used up.
 
     Returns:
         `row_pages`, `int32[rows, pages in a row]`, and `pages`, `uint32[distinct pages, words in a page]`;
@@ -49,6 +55,7 @@ def build_rows(
     """
     per_page = page_words(words)
     row_pages = np.zeros((len(recipes), -(-words // per_page)), np.int32)
+    budget.add_table(row_pages.nbytes, "a list of pages")
     pages = _Pages(per_page)
     by_group: dict[int, list[int]] = {}
     for row, recipe in enumerate(recipes):
@@ -59,7 +66,10 @@ def build_rows(
         chosen = np.zeros((len(rows), len(members)), bool)
         for own, row in zip(chosen, rows, strict=True):
             own[np.searchsorted(members, recipes[row].members)] = True
+        before = len(pages.found)
         row_pages[rows] = pages.numbers(members, token_classes(group), chosen)
+        budget.step(len(rows))
+        budget.add_table(4 * per_page * (len(pages.found) - before), "token bits")
     return row_pages, np.array(pages.found, np.uint32)
 
 

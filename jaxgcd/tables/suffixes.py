@@ -160,14 +160,14 @@ class SuffixClasses:
 
     def ending(self, exits: frozenset[tuple[int, int]], graph: LexerGraph, boundaries: Boundaries) -> int:
         """The class of a text that ends inside a lexeme with these exits."""
-        found = NOTHING
+        follow: dict[int, int] = {}
         for terminal, gate in sorted(exits):
             fan: dict[int, int] = {}
             for scanner, boundary in enumerate(graph.gates[gate].tolist()):
                 if boundary != DEAD:
                     fan[scanner] = self.intern({}, frozenset({boundaries.of[boundary]}))
-            found = self.union(found, self.intern({terminal: self.fan(fan)}, frozenset()))
-        return found
+            follow[terminal] = self._fan_union(follow.get(terminal, NOTHING), self.fan(fan))
+        return self.intern(follow, frozenset())
 
 
 class Lists:

@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed
-from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import ACCEPTED, Acceptance
 from jaxgcd.tables.slots import Group
@@ -91,7 +91,7 @@ class Walk:
         acceptance: runs suffix classes.
         groups: the sets of tokens that are checked.
         below: for each parser state those that may lie directly below it.
-        limit: the most nodes.
+        budget: what may be used up.
     """
 
     def __init__(
@@ -99,13 +99,12 @@ class Walk:
         acceptance: Acceptance,
         groups: Sequence[Group],
         below: Sequence[tuple[int, ...]],
-        *,
-        limit: int = 200_000,
+        budget: Budget,
     ):
         self._acceptance = acceptance
         self._groups = groups
         self._below = below
-        self._limit = limit
+        self._budget = budget
         self._row_number: dict[int, int] = {0: NO_ROW}
         self._node_number: dict[int, int] = {0: NO_NODE}
         self._depths: dict[tuple[int, int], frozenset[int]] = {}
@@ -123,6 +122,7 @@ class Walk:
         """
         edges, depending = [], []
         for some in _chunks(jobs, lambda job: len(self._groups[job.group].members)):
+            self._budget.step(len(some))
             length = [len(self._groups[job.group].members) for job in some]
             codes = self._entry_codes(some, length)
             begun = [_Begun(job.group, None, job.top) for job in some]
@@ -154,6 +154,7 @@ class Walk:
                 jobs += [(node, state) for state in sorted(states - node.edges.keys())]
             self._todo = {}
             for some in _chunks(jobs, lambda job: len(job[0].codes)):
+                self._budget.step(len(some))
                 self._read(some)
 
     def _read(self, jobs: Sequence[tuple[Node, int]]) -> None:
@@ -194,10 +195,9 @@ class Walk:
         self.rows.append(Recipe(job.group, self._groups[job.group].members[chosen]))
 
     def _node(self, key: int, job: _Begun, codes: np.ndarray, sums: np.ndarray) -> None:
-        if len(self.nodes) > self._limit:
-            raise GrammarTooLarge(
-                f"The stack walk has more than {self._limit} nodes; the grammar is too large."
-            )
+        if len(self.nodes) > self._budget.limits.walk_nodes:
+            remedy = "split long rules, or use left recursion instead of right recursion"
+            raise self._budget.exceeded("walk_nodes", f"{self._budget.work}: it needs", "nodes", remedy)
         alive = codes > ACCEPTED
         distinct, inverse = np.unique(codes[alive], return_inverse=True)
         joined = np.zeros(len(distinct), np.uint64)
