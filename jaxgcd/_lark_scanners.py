@@ -102,8 +102,8 @@ class _Reader:
         for terminal in terminals:
             if clash := self._groups.get(terminal, frozenset()) & taken:
                 raise GrammarError(
-                    f"terminal {terminal}: Python's `re` cannot compile the scanner that Lark makes of it and "
-                    f"others, because the group name {min(clash)} is taken; rename the group."
+                    f"terminal {terminal}: Python's `re` cannot compile the scanner that Lark makes of it "
+                    f"and others, because the group name {min(clash)} is taken; rename the group."
                 )
             taken |= self._groups.get(terminal, frozenset())
 
