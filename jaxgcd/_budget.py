@@ -23,6 +23,7 @@ class Budget:
         limits: as given.
         seconds: how long each stage took so far.
         work: what is being worked on, for messages, for example "terminal NAME".
+        regex_steps: how many steps the automata of terminals took so far.
         table_bytes: how large the tables are so far.
     """
 
@@ -30,7 +31,7 @@ class Budget:
         self.limits = limits or Limits()
         self.seconds: dict[str, float] = {}
         self.work = "the grammar"
-        self.table_bytes = 0
+        self.regex_steps = self.table_bytes = 0
         self._deadline = time.monotonic() + self.limits.seconds
         self._progress = progress
         self._stage = ""
@@ -71,10 +72,6 @@ class Budget:
         """The stage will take so many steps in all, as far as is known now."""
         if self._progress:
             self._progress.expect(total)
-
-    def left(self) -> float:
-        """Seconds until the time is up."""
-        return self._deadline - time.monotonic()
 
     def add_table(self, size: int, part: str) -> None:
         """A part of the tables takes so many bytes; to be called before it is made.

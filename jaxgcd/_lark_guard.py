@@ -89,7 +89,7 @@ class Sizes:
             raise budget.exceeded("rule_symbols", subject, "symbols", remedy)
         if sum(self.terminals.values()) > budget.limits.regex_characters:
             name, size = _largest(self.terminals)
-            subject = f"terminal {name}: its regex has {size}; all terminals together have"
+            subject = f"terminal {name}: its regex has {size} characters, and those of all terminals have"
             raise budget.exceeded("regex_characters", subject, "characters", "shorten it, or make it a rule")
 
     def summary(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from lark.exceptions import LarkError
 from lark.load_grammar import GrammarBuilder
 
 from jaxgcd._budget import Budget, shortened
-from jaxgcd._interrupt import within
+from jaxgcd._interrupt import supervised
 from jaxgcd._lark_guard import Sizes, check_text, sizes_of
 from jaxgcd._lark_scanners import read_scanners
 from jaxgcd.errors import GrammarError, GrammarTooLarge
@@ -124,16 +125,21 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         sizes[0].check(budget)
         return lark.Lark(builder.build(), parser="lalr", lexer=lexer, start=start, source_path=source)
 
-    try:
-        return within(min(budget.limits.lark_seconds, budget.left()), build)
-    except TimeoutError:
+    objects = sys.getallocatedblocks()
+
+    def watch(seconds: float) -> None:
         budget.step(0)
-        raise budget.exceeded(
-            "lark_seconds",
-            f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs",
-            "seconds for it",
-            "make it smaller: many words can often be one terminal, and terminals made of terminals multiply",
-        ) from None
+        exceeded = {
+            "lark_seconds": seconds > budget.limits.lark_seconds,
+            "lark_objects": sys.getallocatedblocks() - objects > budget.limits.lark_objects,
+        }
+        for limit in (name for name, met in exceeded.items() if met):
+            subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
+            remedy = "make one terminal of many words; note that terminals made of terminals multiply"
+            raise budget.exceeded(limit, subject, f"{limit[5:]} for it", remedy)
+
+    try:
+        return supervised(build, watch)
     except RecursionError:
         raise GrammarTooLarge(
             "Lark exceeds Python's recursion limit on this grammar; nest it less."

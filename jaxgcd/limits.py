@@ -18,7 +18,8 @@ class Limits:
 
     Attributes:
         seconds: wall-clock time of everything.
-        lark_seconds: wall-clock time of Lark's own work on a grammar that is given as a text or file.
+        lark_seconds: processor time of Lark's own work on a grammar that is given as a text or file.
+        lark_objects: Python objects that Lark makes on the way, which take 100 to 400 bytes each.
         grammar_characters: the grammar's text, without what it imports.
         rule_symbols: symbols in all rules, once Lark has written `|`, `?`, `*`, `~` and `[]` out as separate
             alternatives.
@@ -26,7 +27,7 @@ class Limits:
             made of other terminals together.
         regex_nodes: nodes of one terminal's nondeterministic automaton.
         regex_states: states of a deterministic automaton of one terminal, or of one of its lookarounds.
-        regex_steps: steps to make these.
+        regex_steps: steps to make the deterministic automata of all terminals.
         lexer_states: states of the automaton of all scanners together, of the lexer, and of what terminals
             can see on their left.
         formulas: nodes of the decision diagram of what lookarounds wait for.
@@ -54,15 +55,16 @@ class Limits:
 
     seconds: float = 300.0
     lark_seconds: float = 10.0
+    lark_objects: int = 2_000_000
     grammar_characters: int = 1_000_000
-    rule_symbols: int = 100_000
+    rule_symbols: int = 200_000
     regex_characters: int = 500_000
     regex_nodes: int = 50_000
     regex_states: int = 50_000
     regex_steps: int = 2_000_000
     lexer_states: int = 20_000
     formulas: int = 400_000
-    parser_actions: int = 4_000_000
+    parser_actions: int = 1_000_000
     readings: int = 16
     reading_sets: int = 100_000
     stack_cases: int = 500_000

@@ -24,7 +24,7 @@ from jaxgcd.lexing.charset import ALL, COMPLETE, char_automaton
 from jaxgcd.lexing.determinise import Determiniser
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.left import Tracker, constant, track
-from jaxgcd.lexing.minimise import minimise
+from jaxgcd.lexing.minimise import joint_classes, minimise
 
 __all__ = ["Automaton", "Patterns", "compile_pattern", "existence"]
 
@@ -94,8 +94,12 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, budget: Budg
     budget = budget or Budget()
     budget.work = f"terminal {name}"
     try:
-        nfa = regex.parse(pattern, name, budget)
-        determiniser = Determiniser(nfa, formulas, name, regex.advice(pattern), budget)
+        tree, advice = regex.read(pattern, name), regex.advice(pattern)
+        text = regex.literal(tree)
+        if text and len(text) <= budget.limits.regex_nodes:
+            return constant(formulas.register(_chain(text)))
+        nfa = regex.build(tree, name, advice, budget)
+        determiniser = Determiniser(nfa, formulas, name, advice, budget)
         automaton_id = determiniser.automaton(nfa.start, None, ordered=True)
         if determiniser.contexts.asked_left:
             return track(determiniser, functools.partial(_settle, formulas))
@@ -103,6 +107,17 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, budget: Budg
         message = f"terminal {name}: its regex is nested too deeply; split the terminal"
         raise GrammarTooLarge(message) from None
     return constant(_settle(formulas, automaton_id))
+
+
+def _chain(text: bytes) -> Automaton:
+    """The minimal automaton of one text, which `minimise` would make as well."""
+    told_apart = np.zeros(256, np.int64)
+    told_apart[list(text)] = 1 + np.array(list(text))
+    classes, firsts = joint_classes([told_apart])
+    trans = np.zeros((len(text) + 2, len(firsts)), np.int32)
+    trans[np.arange(1, len(text) + 1), classes[list(text)]] = np.arange(2, len(text) + 2)
+    accept = [FALSE] * (len(text) + 1) + [TRUE]
+    return Automaton(classes.astype(np.uint8), trans, accept, np.asarray(trans.any(axis=1)))
 
 
 def _reachable(formulas: Formulas, automaton_id: int) -> list[tuple[int, int]]:

@@ -99,6 +99,10 @@ class Contexts:
         """Whether only a part of a character has been read."""
         return self._contexts[context].pending > 0
 
+    def width(self, context: int) -> int:
+        """How many runs a context consists of."""
+        return sum(map(len, self._contexts[context].runs))
+
     def holds(self, behind: int, context: int) -> int:
         """The formula of lookbehind number `behind` at this position."""
         run = self._contexts[context].runs[behind][-1]

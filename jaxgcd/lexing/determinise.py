@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgcd._budget import Budget
-from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.charset import COMPLETE
 from jaxgcd.lexing.context import KINDS, Contexts
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
@@ -48,7 +47,7 @@ class Determiniser:
         self.advice = advice
         self.budget = budget
         self.limits = budget.limits
-        self.work = self.looked = 0
+        self.looked = 0
         self.classes, self.firsts = _byte_classes(nfa)
         self.contexts = Contexts(nfa, formulas, self.firsts, self.automaton)
         self._interned: dict[tuple, int] = {}
@@ -93,7 +92,8 @@ class Determiniser:
                         found.append(target)
                 row.append(known[step])
             table.append([number] * len(row) if state == _MATCHED and not ordered else row)
-            self.check(len(found), len(state.threads))
+            looks = self.contexts.width(state.context) * len(self.firsts)
+            self.check(len(found), len(state.threads) + looks)
         return np.array(table, np.int32), [state.accept for state in found]
 
     def columns(self, state: State) -> list[tuple]:
@@ -211,19 +211,16 @@ class Determiniser:
 
     def check(self, states: int, work: int) -> None:
         """Bounds memory and time."""
-        self.work += work + 1
-        if self.work - self.looked > LOOK_AFTER:
-            self.looked = self.work
+        self.budget.regex_steps += work + 1
+        if self.budget.regex_steps - self.looked > LOOK_AFTER:
+            self.looked = self.budget.regex_steps
             self.budget.step(0)
         if states > self.limits.regex_states:
-            raise self.too_large("regex_states", "states")
-        if self.work > self.limits.regex_steps:
-            raise self.too_large("regex_steps", "steps to make")
-
-    def too_large(self, limit: str, unit: str) -> GrammarTooLarge:
-        """The error that the automaton exceeds a limit."""
-        subject = f"terminal {self.name}: its automaton needs"
-        return self.budget.exceeded(limit, subject, unit, self.advice)
+            subject = f"terminal {self.name}: its automaton needs"
+            raise self.budget.exceeded("regex_states", subject, "states", self.advice)
+        if self.budget.regex_steps > self.limits.regex_steps:
+            subject = f"terminal {self.name}: with it, the automata of terminals need"
+            raise self.budget.exceeded("regex_steps", subject, "steps to make", self.advice)
 
 
 def _append(threads: list[tuple[int, int]], node: int, formula: int, formulas: Formulas) -> None:

@@ -82,7 +82,7 @@ def track(determiniser: Determiniser, finish: Callable[[int], int]) -> Tracker:
             trans[-1].append(number[after])
         inside = contexts.inside_character(context)
         automata.append(None if inside else (finish(determiniser.automaton(program, context, ordered=True)),))
-        determiniser.check(len(found), len(determiniser.firsts))
+        determiniser.check(len(found), len(determiniser.firsts) * contexts.width(context))
     # A lookbehind inside another one looks left of where that one begins.
     reach = sum(lookbehind.width for lookbehind in determiniser.nfa.lookbehinds)
     return smallest(np.array(determiniser.classes, np.uint8), trans, automata, reach)

@@ -26,29 +26,44 @@ from jaxgcd.lexing.charset import CharSet
 from jaxgcd.lexing.nfa import ACCEPT, NOWHERE, Kind, Lookbehind, Nfa
 
 
-def parse(pattern: str, name: str, budget: Budget) -> Nfa:
-    """The automaton of `pattern`, which is the terminal `name`.
+def read(pattern: str, name: str) -> Any:
+    """The tree that `re` makes of `pattern`, which is the terminal `name`.
 
     Raises:
-        UnsupportedRegexError: the pattern is invalid, or uses what no automaton can do.
-        GrammarTooLarge: it has too many nodes.
+        UnsupportedRegexError: the pattern is invalid.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = _parser.parse(pattern)
+            return _parser.parse(pattern)
     except (re.error, OverflowError) as error:
-        raise UnsupportedRegexError(
-            f"terminal {name}: {shortened(pattern)!r} is not a valid regex: {error}"
-        ) from error
-    builder = _Builder(Nfa(), name, advice(pattern), budget)
+        message = f"terminal {name}: {shortened(pattern)!r} is not a valid regex: {error}"
+        raise UnsupportedRegexError(message) from error
+
+
+def literal(tree: Any) -> bytes | None:
+    """The one text that a pattern matches, if it is written without any choice or flag."""
+    chars = [char for code, char in tree.data if code is op.LITERAL and not 0xD800 <= char <= 0xDFFF]
+    if not chars or len(chars) < len(tree.data) or tree.state.flags & re.IGNORECASE:
+        return None
+    return "".join(map(chr, chars)).encode()
+
+
+def build(tree: Any, name: str, advice: str, budget: Budget) -> Nfa:
+    """The automaton of a pattern, which is the terminal `name`; `advice` says how to make it smaller.
+
+    Raises:
+        UnsupportedRegexError: the pattern uses what no automaton can do.
+        GrammarTooLarge: it has too many nodes.
+    """
+    builder = _Builder(Nfa(), name, advice, budget)
     builder.nfa.start = builder.program(tree, tree.state.flags)
     return builder.nfa
 
 
 def advice(pattern: str) -> str:
     """How a pattern that is too large can be made smaller."""
-    bounds = {found[0]: int(found[1]) for found in re.finditer(r"\{(?:\d*,)?(\d{2,9})\}", pattern)}
+    bounds = {found[0]: int(found[1]) for found in re.finditer(r"\{(?:\d*,)?(\d{2,20})\}", pattern)}
     if not bounds:
         return "simplify its repeats and lookarounds, or split the terminal"
     return f"shorten its repeat `{max(bounds, key=lambda repeat: bounds[repeat])}` (repeats are written out)"
