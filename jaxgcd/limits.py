@@ -55,7 +55,7 @@ class Limits:
 
     seconds: float = 300.0
     lark_seconds: float = 10.0
-    lark_objects: int = 2_000_000
+    lark_objects: int = 1_000_000
     grammar_characters: int = 1_000_000
     rule_symbols: int = 200_000
     regex_characters: int = 500_000
