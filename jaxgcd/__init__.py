@@ -10,6 +10,7 @@ from jaxgcd.errors import (
     InexactGrammarError,
     InexactGrammarWarning,
     JaxgcdError,
+    LimitsError,
     MissingExtraError,
     ModelError,
     PrefixError,
@@ -23,6 +24,7 @@ from jaxgcd.errors import (
 )
 from jaxgcd.forced import jump_forward
 from jaxgcd.generation import Finish, Generation, generate
+from jaxgcd.limits import Limits
 from jaxgcd.meshes import partition_specs
 from jaxgcd.sampling import Draw, sample
 from jaxgcd.start import init
@@ -52,6 +54,8 @@ __all__ = [
     "InexactGrammarError",
     "InexactGrammarWarning",
     "JaxgcdError",
+    "Limits",
+    "LimitsError",
     "MissingExtraError",
     "ModelError",
     "PrefixError",

@@ -21,6 +21,10 @@ class GrammarTooLarge(GrammarError):
     """A limit was exceeded while compiling; says which limit, and which terminal or rule is responsible."""
 
 
+class LimitsError(JaxgcdError, ValueError):
+    """A field of `Limits` is not a positive number; names it."""
+
+
 class InexactGrammarError(GrammarError):
     """`exact=True` was asked for, and the tables could not be made exact; lists the reasons."""
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import cast
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import lark
 from lark.exceptions import LarkError
-from lark.lexer import BasicLexer, ContextualLexer, UnlessCallback
+from lark.load_grammar import GrammarBuilder
 
+from jaxgcd._budget import Budget, shortened
+from jaxgcd._interrupt import supervised
+from jaxgcd._lark_guard import Sizes, check_text, sizes_of
+from jaxgcd._lark_scanners import read_scanners
 from jaxgcd.errors import GrammarError, GrammarTooLarge
-from jaxgcd.lexing.automaton import compile_pattern
-from jaxgcd.lexing.formula import Formulas
+from jaxgcd.lexing.automaton import Patterns
 from jaxgcd.lexing.scanner import ScannerTerminal
-from jaxgcd.parsing.table import START_STATE, ParseTable, parse_table_from_lark
+from jaxgcd.parsing.table import ParseTable, parse_table_from_lark
 
 LEXERS = ("contextual", "basic")
 
@@ -47,16 +51,26 @@ class Grammar:
             one.
         scanner_of: which scanner reads on, for each parser state on top of the stack.
         lexer: `"basic"` or `"contextual"`.
+        shown: what messages call terminals: their names, or what the user wrote where there is none.
     """
 
     table: ParseTable
     scanners: tuple[tuple[ScannerTerminal, ...], ...]
     scanner_of: tuple[int, ...]
     lexer: str
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+    def called(self) -> tuple[str, ...]:
+        """What messages call each terminal, by the numbers of `table`."""
+        return tuple(self.shown.get(name, name) for name in self.table.terminals)
 
 
 def load_grammar(
-    grammar: str | os.PathLike[str] | lark.Lark, *, start: str = "start", lexer: str = "contextual"
+    grammar: str | os.PathLike[str] | lark.Lark,
+    *,
+    start: str = "start",
+    lexer: str = "contextual",
+    patterns: Patterns | None = None,
 ) -> Grammar:
     """Reads a Lark grammar, given as its text, as a file, or as a built `lark.Lark` object.
 
@@ -67,46 +81,92 @@ def load_grammar(
         start: the start rule; of a built object, its only one.
         lexer: `"contextual"`, Lark's default, in which only the terminals that the parser can take next are
             looked for, or `"basic"`, in which all are.
+        patterns: keeps the automata of the grammar's regexes, and holds the budget.
 
     Raises:
         GrammarError: Lark rejects the grammar (not LALR(1): names both rules and the lookahead), the file
             cannot be read, or an option is refused.
-        GrammarTooLarge: the grammar is nested too deeply for Lark.
+        UnsupportedRegexError: a terminal's regex is not regular or not supported.
+        GrammarTooLarge: the grammar is too large or nested too deeply.
     """
     if lexer not in LEXERS:
         raise GrammarError(f"`lexer={lexer!r}` is not supported; use one of {', '.join(map(repr, LEXERS))}.")
-    parser = (
-        _built(grammar, start, lexer) if isinstance(grammar, lark.Lark) else _build(grammar, start, lexer)
-    )
-    try:
-        table, states = parse_table_from_lark(parser, start)
-        scanners, scanner_of = _scanners(parser, table, states)
-    except re.error as error:
-        for terminal in parser.terminals:  # a reference to a group is an error of its own, by name
-            compile_pattern(Formulas(), terminal.pattern.to_regexp(), terminal.name)
-        raise GrammarError(
-            f"Python's `re` cannot compile the scanner of this grammar: {error}. Look for a group name that "
-            "two terminals share."
-        ) from error
-    return Grammar(table, scanners, scanner_of, lexer)
+    patterns = patterns or Patterns()
+    budget = patterns.budget
+    with budget.stage("lark"):
+        if isinstance(grammar, lark.Lark):
+            parser = _built(grammar, start, lexer)
+        else:
+            parser = _build(grammar, start, lexer, budget)
+        table, states = parse_table_from_lark(parser, start, budget)
+    shown = _shown(parser)
+    for terminal in parser.terminals:
+        patterns.names.setdefault(terminal.pattern.to_regexp(), shown[terminal.name])
+    with budget.stage("lexer"):
+        scanners, scanner_of = read_scanners(parser, patterns, states)
+    return Grammar(table, scanners, scanner_of, lexer, shown)
 
 
-def _build(grammar: str | os.PathLike[str], start: str, lexer: str) -> lark.Lark:
+def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budget) -> lark.Lark:
+    """Lark's object for a grammar, unless that takes too long or would be too large."""
     if not isinstance(grammar, (str, os.PathLike)):
         raise GrammarError(
             "`grammar` must be a text, a `pathlib.Path` or a `lark.Lark` object, not "
             f"{type(grammar).__name__}."
         )
+    sizes: list[Sizes] = []
+
+    def build() -> lark.Lark:
+        text, source = _text(grammar)
+        check_text(text, budget)
+        builder = GrammarBuilder()
+        builder.load_grammar(text, source)
+        sizes.append(sizes_of(builder))
+        sizes[0].check(budget)
+        return lark.Lark(builder.build(), parser="lalr", lexer=lexer, start=start, source_path=source)
+
+    objects = sys.getallocatedblocks()
+
+    def watch(seconds: float) -> None:
+        budget.step(0)
+        exceeded = {
+            "lark_seconds": seconds > budget.limits.lark_seconds,
+            "lark_objects": sys.getallocatedblocks() - objects > budget.limits.lark_objects,
+        }
+        for limit in (name for name, met in exceeded.items() if met):
+            subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
+            remedy = "make one terminal of many words; note that terminals made of terminals multiply"
+            raise budget.exceeded(limit, subject, f"{limit[5:]} for it", remedy)
+
     try:
-        if isinstance(grammar, str):
-            return lark.Lark(grammar, parser="lalr", lexer=lexer, start=start)
-        return lark.Lark.open(os.fsdecode(grammar), parser="lalr", lexer=lexer, start=start)
+        return supervised(build, watch)
     except RecursionError:
         raise GrammarTooLarge(
             "Lark exceeds Python's recursion limit on this grammar; nest it less."
         ) from None
+    except GrammarError:
+        raise
     except (LarkError, re.error, OSError, OverflowError, ValueError) as error:
-        raise GrammarError(f"Lark rejects {_place(grammar)}: {error}") from error
+        raise GrammarError(f"Lark rejects {_place(grammar)}: {shortened(str(error), 4000)}") from error
+
+
+def _text(grammar: str | os.PathLike[str]) -> tuple[str, str]:
+    """A grammar's text, and where it comes from."""
+    if isinstance(grammar, str):
+        return grammar, "<string>"
+    with open(grammar, encoding="utf8") as file:
+        return file.read(), os.fsdecode(grammar)
+
+
+def _shown(parser: lark.Lark) -> dict[str, str]:
+    """What messages call each terminal."""
+    given = {name for name, _ in getattr(parser.grammar, "term_defs", ()) if not name.startswith("__")}
+    return {
+        terminal.name: terminal.name
+        if terminal.name in given
+        else shortened(terminal.pattern.raw or f"/{terminal.pattern.to_regexp()}/")
+        for terminal in parser.terminals
+    }
 
 
 def _place(grammar: str | os.PathLike[str]) -> str:
@@ -141,38 +201,3 @@ def _built(parser: lark.Lark, start: str, lexer: str) -> lark.Lark:
             f"`start={start!r}` alone, as further start rules change the LALR lookaheads."
         )
     return parser
-
-
-def _scanners(
-    parser: lark.Lark, table: ParseTable, states: list
-) -> tuple[tuple[tuple[ScannerTerminal, ...], ...], tuple[int, ...]]:
-    """The distinct scanners in the order of the parser states, and each state's."""
-    lexer = parser.parser.lexer
-    number: dict[tuple[ScannerTerminal, ...], int] = {}
-    if not isinstance(lexer, ContextualLexer):
-        return (_scanner_terminals(cast(BasicLexer, lexer)),), (0,) * table.n_states
-    read: dict[int, tuple[ScannerTerminal, ...]] = {}
-    scanner_of = [0] * table.n_states
-    for state, lark_state in enumerate(states, START_STATE):
-        own = cast(BasicLexer, lexer.lexers[lark_state])
-        terminals = read.setdefault(id(own), ()) or _scanner_terminals(own)
-        read[id(own)] = terminals
-        scanner_of[state] = number.setdefault(terminals, len(number))
-    return tuple(number), tuple(scanner_of)
-
-
-def _scanner_terminals(lexer: BasicLexer) -> tuple[ScannerTerminal, ...]:
-    scanner = lexer.scanner  # builds `lexer.callback` as well
-    result = []
-    for terminal in scanner.terminals:
-        callback = lexer.callback.get(terminal.name)
-        keywords = callback.scanner.terminals if isinstance(callback, UnlessCallback) else ()
-        result.append(
-            ScannerTerminal(
-                terminal.name,
-                terminal.pattern.to_regexp(),
-                terminal.name in lexer.ignore_types,
-                tuple((keyword.name, keyword.pattern.to_regexp()) for keyword in keywords),
-            )
-        )
-    return tuple(result)

@@ -13,10 +13,12 @@ from oracle import Segmenter, pick
 from small_grammars import Small, Words, words
 
 import jaxgcd
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarTooLarge
-from jaxgcd.lexing.formula import Formulas
+from jaxgcd.lexing.automaton import Patterns
 from jaxgcd.lexing.left import TEXT_START, joint
 from jaxgcd.lexing.scanner import ScannerTerminal, build_scanners
+from jaxgcd.limits import Limits
 
 LEXERS = pytest.mark.parametrize("lexer", ["basic", "contextual"])
 
@@ -140,7 +142,7 @@ def test_random_grammars_accept_what_larkparses(lexer: str, prove_factor: int) -
 
 def scanners_of(*patterns: str):
     terminals = [ScannerTerminal(f"T{n}", pattern, False, ()) for n, pattern in enumerate(patterns)]
-    return build_scanners(Formulas(), [terminals, terminals[:1]], {})
+    return build_scanners(Patterns(), [terminals, terminals[:1]], {})
 
 
 def test_terminals_that_do_not_look_left_cost_nothing() -> None:
@@ -164,7 +166,7 @@ def test_a_scanner_has_a_start_for_each_way_the_left_matters() -> None:
 def test_too_many_left_contexts_are_an_error() -> None:
     trackers = [scanners_of(pattern).left for pattern in ("(?<=a.{4})b", "(?<=b.{4})b")]
     with pytest.raises(GrammarTooLarge, match="lookbehinds"):
-        joint(trackers, limit=20)
+        joint(trackers, ["A", "B"], Budget(Limits(lexer_states=20)))
 
 
 # What the tests ask.

@@ -14,11 +14,13 @@ import sys
 import numpy as np
 import pytest
 
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarTooLarge, UnsupportedRegexError
 from jaxgcd.lexing import charset
 from jaxgcd.lexing.automaton import compile_pattern, existence
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.minimise import refine
+from jaxgcd.limits import Limits
 
 
 def holds(formulas: Formulas, formula: int, rest: bytes) -> bool:
@@ -265,12 +267,15 @@ def test_what_is_not_supported_is_an_error_that_names_the_terminal(pattern: str)
         compile_pattern(Formulas(), pattern, "MY_TERMINAL")
 
 
+TINY = Limits(regex_nodes=100, regex_states=100)
+
+
 @pytest.mark.parametrize(
     "pattern", ["a{101}", "(?:a|b)*a(?:a|b){9}", "(?:(?=.{9}b)a|b)*", "(?:" * 4000 + ")" * 4000]
 )
 def test_what_is_too_large_is_an_error_that_names_limit_and_terminal(pattern: str) -> None:
     with pytest.raises(GrammarTooLarge, match=r"MY_TERMINAL.*(100|nested)"):
-        compile_pattern(Formulas(), pattern, "MY_TERMINAL", limit=100)
+        compile_pattern(Formulas(), pattern, "MY_TERMINAL", budget=Budget(TINY))
 
 
 # Counted repeats. Their automata are chains: each iteration is a state, or a few.
@@ -294,18 +299,19 @@ def test_large_counts_end_where_re_ends_them(pattern: str, text: str, more: str)
 
 
 TOO_LARGE = {
-    "a{1,100000}": {},
-    "(?:a{0,2000}){0,2000}": {},
-    r"\w{0,2000}x": {"limit": 10_000},
-    "(?:a*b*){0,200}c": {"limit": 2000},
+    "a{1,100000}": Limits(),
+    "(?:a{0,2000}){0,2000}": Limits(),
+    r"\w{0,2000}x": Limits(regex_states=10_000),
+    "(?:a*b*){0,200}c": Limits(regex_steps=80_000),
 }
 
 
 @pytest.mark.parametrize("pattern", TOO_LARGE)
 def test_counts_that_are_too_large_are_an_error_that_names_the_terminal(pattern: str) -> None:
     """Each iteration is written out, in a bounded number of nodes, states and steps."""
-    with pytest.raises(GrammarTooLarge, match=r"terminal MY_TERMINAL: .* repeats"):
-        compile_pattern(Formulas(), pattern, "MY_TERMINAL", **TOO_LARGE[pattern])
+    counted = re.escape(pattern[pattern.rindex("{") : pattern.rindex("}") + 1])
+    with pytest.raises(GrammarTooLarge, match=rf"terminal MY_TERMINAL: .* shorten its repeat `{counted}`"):
+        compile_pattern(Formulas(), pattern, "MY_TERMINAL", budget=Budget(TOO_LARGE[pattern]))
 
 
 def alike(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:

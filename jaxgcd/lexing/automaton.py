@@ -13,21 +13,64 @@ behind it alive, under the formula's negation.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
+from jaxgcd._budget import Budget, shortened
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing import regex
 from jaxgcd.lexing.charset import ALL, COMPLETE, char_automaton
 from jaxgcd.lexing.determinise import Determiniser
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
 from jaxgcd.lexing.left import Tracker, constant, track
-from jaxgcd.lexing.minimise import minimise
+from jaxgcd.lexing.minimise import joint_classes, minimise
 
-__all__ = ["Automaton", "compile_pattern", "existence"]
+__all__ = ["Automaton", "Patterns", "compile_pattern", "existence"]
 
 
-def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int = 50_000) -> Tracker:
+class Patterns:
+    """The automata of a grammar's regexes, each made once.
+
+    Args:
+        formulas: where they are registered.
+        names: what messages call terminals, by their regexes.
+        budget: what may be used up.
+    """
+
+    def __init__(
+        self,
+        formulas: Formulas | None = None,
+        names: Mapping[str, str] | None = None,
+        budget: Budget | None = None,
+    ):
+        self.budget = budget or Budget()
+        self.formulas = formulas or Formulas(self.budget)
+        self.names = dict(names or {})
+        self._trackers: dict[str, Tracker] = {}
+
+    def name(self, pattern: str) -> str:
+        """What messages call the terminal with a regex."""
+        return self.names.get(pattern) or shortened(f"/{pattern}/")
+
+    def tracker(self, pattern: str) -> Tracker:
+        """See `compile_pattern`."""
+        if pattern not in self._trackers:
+            self.budget.step()
+            self._trackers[pattern] = compile_pattern(
+                self.formulas, pattern, self.name(pattern), budget=self.budget
+            )
+        return self._trackers[pattern]
+
+    def matches_whole(self, pattern: str, text: str) -> bool:
+        """Whether `re.match(pattern, text)` finds a match that is the whole text."""
+        automaton, state = self.formulas.automata[self.tracker(pattern).alone[0]], 1
+        for byte in text.encode(errors="surrogatepass"):
+            state = automaton.step(state, byte)
+        return self.formulas.at_end(automaton.accept[state])
+
+
+def compile_pattern(formulas: Formulas, pattern: str, name: str, *, budget: Budget | None = None) -> Tracker:
     """Registers the minimal leftmost-first automata of a Python regex, one for each left-context class.
 
     After the bytes `x` from the start of a lexeme, `accept[state]` says whether `x` is what
@@ -38,7 +81,7 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int =
         formulas: where the automaton, and those of its lookarounds, are registered.
         pattern: the regex, for text (`str`), without flags other than its inline ones.
         name: the terminal, for error messages.
-        limit: the most nodes of the nondeterministic, and states of a deterministic automaton.
+        budget: what may be used up.
 
     Returns:
         The tracker of the text on the left; it holds indices of `formulas.automata`, one for each state.
@@ -46,11 +89,17 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int =
 
     Raises:
         UnsupportedRegexError: the pattern is not regular.
-        GrammarTooLarge: `limit` was exceeded.
+        GrammarTooLarge: a limit was exceeded.
     """
+    budget = budget or Budget()
+    budget.work = f"terminal {name}"
     try:
-        nfa = regex.parse(pattern, name, limit=limit)
-        determiniser = Determiniser(nfa, formulas, name, limit)
+        tree, advice = regex.read(pattern, name), regex.advice(pattern)
+        text = regex.literal(tree)
+        if text and len(text) <= budget.limits.regex_nodes:
+            return constant(formulas.register(_chain(text)))
+        nfa = regex.build(tree, name, advice, budget)
+        determiniser = Determiniser(nfa, formulas, name, advice, budget)
         automaton_id = determiniser.automaton(nfa.start, None, ordered=True)
         if determiniser.contexts.asked_left:
             return track(determiniser, functools.partial(_settle, formulas))
@@ -58,6 +107,17 @@ def compile_pattern(formulas: Formulas, pattern: str, name: str, *, limit: int =
         message = f"terminal {name}: its regex is nested too deeply; split the terminal"
         raise GrammarTooLarge(message) from None
     return constant(_settle(formulas, automaton_id))
+
+
+def _chain(text: bytes) -> Automaton:
+    """The minimal automaton of one text, which `minimise` would make as well."""
+    told_apart = np.zeros(256, np.int64)
+    told_apart[list(text)] = 1 + np.array(list(text))
+    classes, firsts = joint_classes([told_apart])
+    trans = np.zeros((len(text) + 2, len(firsts)), np.int32)
+    trans[np.arange(1, len(text) + 1), classes[list(text)]] = np.arange(2, len(text) + 2)
+    accept = [FALSE] * (len(text) + 1) + [TRUE]
+    return Automaton(classes.astype(np.uint8), trans, accept, np.asarray(trans.any(axis=1)))
 
 
 def _reachable(formulas: Formulas, automaton_id: int) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.graph import INITIAL, LexerGraph
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 
@@ -36,7 +37,7 @@ class Boundaries:
     initial: int
 
 
-def boundary_classes(graph: LexerGraph) -> Boundaries:
+def boundary_classes(graph: LexerGraph, budget: Budget) -> Boundaries:
     """Partitions the boundaries of a lexer by bisimulation over terminals."""
     states = graph.boundaries
     skips = _past_ignored(graph, states)
@@ -45,6 +46,7 @@ def boundary_classes(graph: LexerGraph) -> Boundaries:
     }
     of = dict.fromkeys(states, 0)
     while True:
+        budget.step()
         rows = [tuple(of.get(state, NOWHERE) for state in row) for row in graph.gates.tolist()]
         signature = {q: frozenset((terminal, rows[gate]) for terminal, gate in emits[q]) for q in states}
         number: dict[tuple, int] = {}

@@ -104,10 +104,27 @@ def _ascii_folds(flags: int) -> dict[int, list[tuple[int, int]]]:
 
 
 def _fold(ranges: tuple[tuple[int, int], ...], flags: int) -> CharSet:
-    """All that `ranges` match under IGNORECASE: asks `re` about every character there is."""
+    """All that `ranges` match under IGNORECASE: asks `re` about every character that has another case."""
     if not ranges:
         return ()
-    return _scan("[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges) + "]+", flags)
+    pattern = "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges) + "]"
+    return union([*ranges, *((ord(char), ord(char)) for char in re.findall(pattern, _cased(), flags))])
+
+
+@lru_cache(maxsize=1)
+def _cased() -> str:
+    """All characters that have another case."""
+    pieces = (_text(c, min(c + 4095, high)) for low, high in ALL for c in range(low, high + 1, 4096))
+    return "".join(_changed(piece, piece.lower()) + _changed(piece, piece.upper()) for piece in pieces)
+
+
+def _changed(text: str, cased: str) -> str:
+    """The characters of `text` whose case differs; most have one character in the other case, too."""
+    if cased == text:
+        return ""
+    if len(cased) == len(text):
+        return "".join(one for one, other in zip(text, cased, strict=True) if one != other)
+    return "".join(char for char in text if char.lower() != char or char.upper() != char)
 
 
 @lru_cache(maxsize=256)

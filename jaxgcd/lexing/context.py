@@ -17,6 +17,9 @@ from jaxgcd.lexing.nfa import Nfa
 LEADS = (0xC2, 0xE0, 0xF0)
 """The first bytes of characters with two, three and four bytes."""
 
+KINDS = (0x80, 0xC0, *LEADS, 0xF5)
+"""Where kinds of bytes begin: those that go on with a character, no bytes at all, first bytes, no bytes."""
+
 
 class Run(NamedTuple):
     """A run of a lookbehind's automaton: in the one state of `states`, or, if not `known`, in any or none."""
@@ -96,6 +99,10 @@ class Contexts:
         """Whether only a part of a character has been read."""
         return self._contexts[context].pending > 0
 
+    def width(self, context: int) -> int:
+        """How many runs a context consists of."""
+        return sum(map(len, self._contexts[context].runs))
+
     def holds(self, behind: int, context: int) -> int:
         """The formula of lookbehind number `behind` at this position."""
         run = self._contexts[context].runs[behind][-1]
@@ -108,13 +115,19 @@ class Contexts:
         return FALSE
 
     def after(self, context: int, symbol: int) -> int:
-        """The context after reading a byte of class number `symbol`."""
-        if context == 0:
-            return 0
+        """The context after reading a byte of class number `symbol`, which stays where none can follow."""
+        if context == 0 or not self._can_follow(context, self._firsts[symbol]):
+            return context
         key = (context, symbol)
         if key not in self._after:
             self._after[key] = self._number(self._step(context, self._firsts[symbol]))
         return self._after[key]
+
+    def _can_follow(self, context: int, byte: int) -> bool:
+        """Whether a byte can be the next one of well-formed UTF-8."""
+        if self.inside_character(context):
+            return 0x80 <= byte < 0xC0
+        return byte < 0x80 or LEADS[0] <= byte <= 0xF4
 
     def _number(self, context: Context) -> int:
         number = self._numbers.setdefault(context, len(self._contexts))

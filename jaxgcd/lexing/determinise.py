@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgcd.errors import GrammarTooLarge
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.charset import COMPLETE
-from jaxgcd.lexing.context import LEADS, Contexts
+from jaxgcd.lexing.context import KINDS, Contexts
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.minimise import minimise
 from jaxgcd.lexing.nfa import NOWHERE, Kind, Nfa
@@ -19,6 +19,9 @@ from jaxgcd.lexing.nfa import NOWHERE, Kind, Nfa
 Threads = tuple[tuple[int, int], ...]
 
 _NOTHING = (NOWHERE, FALSE)
+
+LOOK_AFTER = 1000
+"""How many steps go by before the time is looked at again."""
 
 
 class State(NamedTuple):
@@ -37,13 +40,14 @@ _MATCHED = State((), TRUE, 0)
 class Determiniser:
     """Makes the automata of one pattern's programs."""
 
-    def __init__(self, nfa: Nfa, formulas: Formulas, name: str, limit: int) -> None:
+    def __init__(self, nfa: Nfa, formulas: Formulas, name: str, advice: str, budget: Budget) -> None:
         self.nfa = nfa
         self.formulas = formulas
         self.name = name
-        self.limit = limit
-        self.work = 0
-        self.most_formulas = len(formulas) + 20 * limit
+        self.advice = advice
+        self.budget = budget
+        self.limits = budget.limits
+        self.looked = 0
         self.classes, self.firsts = _byte_classes(nfa)
         self.contexts = Contexts(nfa, formulas, self.firsts, self.automaton)
         self._interned: dict[tuple, int] = {}
@@ -88,7 +92,8 @@ class Determiniser:
                         found.append(target)
                 row.append(known[step])
             table.append([number] * len(row) if state == _MATCHED and not ordered else row)
-            self.check(len(found), len(state.threads))
+            looks = self.contexts.width(state.context) * len(self.firsts)
+            self.check(len(found), len(state.threads) + looks)
         return np.array(table, np.int32), [state.accept for state in found]
 
     def columns(self, state: State) -> list[tuple]:
@@ -206,19 +211,16 @@ class Determiniser:
 
     def check(self, states: int, work: int) -> None:
         """Bounds memory and time."""
-        self.work += work + 1
-        if states > self.limit:
-            what = f"more than {self.limit} states"
-        elif self.work > 40 * self.limit:
-            what = f"more than {40 * self.limit} steps to make"
-        elif len(self.formulas) > self.most_formulas:
-            what = f"more than {20 * self.limit} formulas for its lookarounds"
-        else:
-            return
-        raise GrammarTooLarge(
-            f"terminal {self.name}: its automaton needs {what};"
-            " simplify its bounded repeats and lookarounds, or split the terminal"
-        )
+        self.budget.regex_steps += work + 1
+        if self.budget.regex_steps - self.looked > LOOK_AFTER:
+            self.looked = self.budget.regex_steps
+            self.budget.step(0)
+        if states > self.limits.regex_states:
+            subject = f"terminal {self.name}: its automaton needs"
+            raise self.budget.exceeded("regex_states", subject, "states", self.advice)
+        if self.budget.regex_steps > self.limits.regex_steps:
+            subject = f"terminal {self.name}: with it, the automata of terminals need"
+            raise self.budget.exceeded("regex_steps", subject, "steps to make", self.advice)
 
 
 def _append(threads: list[tuple[int, int]], node: int, formula: int, formulas: Formulas) -> None:
@@ -245,7 +247,7 @@ def _byte_classes(nfa: Nfa) -> tuple[list[int], list[int]]:
     characters = (args[0] for kind, args in zip(nfa.kinds, nfa.args, strict=True) if kind == Kind.CHAR)
     cuts = {0}.union(*(automaton.cuts for automaton in dict.fromkeys(characters)))
     if nfa.lookbehinds:
-        cuts.update(LEADS)
+        cuts.update(KINDS)
     firsts = sorted(cut for cut in cuts if cut < 256)
     classes = [number for number, cut in enumerate(firsts) for _ in range(cut, [*firsts, 256][number + 1])]
     return classes, firsts

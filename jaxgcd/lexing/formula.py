@@ -16,10 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxgcd._budget import Budget
+
 FALSE = 0
 TRUE = 1
 
 _LAST = sys.maxsize
+
+LOOK_AFTER = 100
+"""How many nodes are added before the time is looked at again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,8 @@ class Automaton:
 class Formulas:
     """A shared diagram, and the automata that its atoms talk about."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self.automata: list[Automaton] = []
         self._registered: dict[tuple, int] = {}
         self._atoms: list[tuple[int, int]] = []
@@ -165,5 +171,15 @@ class Formulas:
         key = (level, low, high)
         number = self._unique.setdefault(key, len(self._nodes))
         if number == len(self._nodes):
+            self._check(number)
             self._nodes.append(key)
         return number
+
+    def _check(self, nodes: int) -> None:
+        """Bounds memory and time, which diagrams with many variables need without end."""
+        if nodes % LOOK_AFTER == 0:
+            self._budget.step(0)
+        if nodes > self._budget.limits.formulas:
+            subject = f"{self._budget.work}: what lookarounds and earlier lexemes wait for needs"
+            remedy = "use fewer lookarounds, and terminals that are clearly told apart"
+            raise self._budget.exceeded("formulas", subject, "nodes of a decision diagram", remedy)

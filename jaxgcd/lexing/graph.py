@@ -19,15 +19,18 @@ read then is the terminal `$END`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.left import TEXT_START
-from jaxgcd.lexing.minimise import closure, joint_classes, refine
+from jaxgcd.lexing.minimise import joint_classes, refine
+from jaxgcd.lexing.reach import UNREACHED, Edges, closure, distance, transitions
 from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, Scanners
 
 INITIAL = 1
@@ -78,8 +81,8 @@ def build_graph(
     next_scanners: Sequence[Collection[int]],
     end: int,
     spellable: Collection[int],
-    *,
-    limit: int = 50_000,
+    names: Sequence[str],
+    budget: Budget,
 ) -> LexerGraph:
     """Builds the lexer.
 
@@ -90,12 +93,14 @@ def build_graph(
         next_scanners: for each terminal the scanners that may read on after it.
         end: the terminal `$END`.
         spellable: bytes that occur in some token; transitions on others are dropped.
-        limit: the most states before minimising.
+        names: what messages call each terminal.
+        budget: what may be used up.
 
     Raises:
-        GrammarTooLarge: `limit` was exceeded.
+        GrammarTooLarge: it has too many states, before minimising.
     """
-    return _Builder(formulas, scanners, first, next_scanners, end, spellable, limit).build()
+    budget.work = "the lexer"
+    return _Builder(formulas, scanners, first, next_scanners, end, spellable, names, budget).build()
 
 
 class _Builder:
@@ -103,12 +108,14 @@ class _Builder:
 
     _ENDED, _FINAL = 2, 3
 
-    def __init__(self, formulas, scanners, first, next_scanners, end, spellable, limit):
+    def __init__(self, formulas, scanners, first, next_scanners, end, spellable, names, budget):
         self._formulas = formulas
         self._scanners = scanners
         self._first = first
         self._next = next_scanners
-        self._limit = limit
+        self._names = names
+        self._budget = budget
+        self._taken_back: Counter[int] = Counter()  # how often a terminal's lexeme ended under a new guard
         self._end = end
         # A byte that no token spells is a class of its own that leads nowhere.
         spelled = np.array([byte in spellable for byte in range(END_OF_TEXT)])
@@ -146,14 +153,21 @@ class _Builder:
                 continue
             delta.append(self._read(*state))
             accepts.append(self._accepts(*state))
-            if len(self._states) > self._limit:
-                raise GrammarTooLarge(
-                    f"The lexer has more than {self._limit} states: too many lexemes can be taken back at "
-                    "once. Look for a terminal that begins with another one and goes on without bound."
-                )
+            self._budget.step()
+            if len(self._states) > self._budget.limits.lexer_states:
+                raise self._too_large()
         gates = np.array(list(self._gates), np.int32)
         trimmed = _trim(np.array(delta, np.int32), gates, accepts, self._FINAL)
         return _minimal(self.classes, *trimmed, self._FINAL, self._first)
+
+    def _too_large(self) -> GrammarTooLarge:
+        """Names the terminal whose lexemes can be taken back in the most ways."""
+        subject, remedy = "the lexer needs", "shorten lookbehinds and bounded repeats"
+        if self._taken_back:
+            name = self._names[self._taken_back.most_common(1)[0][0]]
+            subject = f"terminal {name}: its lexemes can be taken back in too many ways, the lexer needs"
+            remedy = f"look for terminals that begin like {name} and go on without bound, and shorten them"
+        return self._budget.exceeded("lexer_states", subject, "states", remedy)
 
     def _intern(self, guard: int, state: int, left: int) -> int:
         if guard == FALSE or state == DEAD:
@@ -192,6 +206,7 @@ class _Builder:
         """The gate behind a lexeme: where each scanner that may read on begins."""
         key = (label, guard, left, self._readers[ignored] if ignored else 0)
         if key not in self._behind:
+            self._taken_back.update([label] if guard > TRUE and label >= 0 else ())
             after = key[-1] if ignored else sum(1 << s for s in self._next[label])
             starts = [row[left] if after >> s & 1 else DEAD for s, row in enumerate(self._scanners.start)]
             row = tuple(self._intern(guard, start, left) for start in starts)
@@ -211,33 +226,41 @@ def _readers(steps: np.ndarray, starts: list[list[int]]) -> list[int]:
 
 def _characters_to_match(steps: np.ndarray, matches: Sequence, firsts: list[int]) -> np.ndarray:
     """For each state of a scanner how many characters must at least begin before a lexeme can end."""
-    starts = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
+    begins = np.array([not 0x80 <= byte < 0xC0 for byte in firsts], np.int64)
     found = np.array([0 if ends else len(steps) for ends in matches])
-    while True:
-        nearer = np.minimum(found, (found[steps] + starts).min(axis=1))
-        if (nearer == found).all():
-            return found
-        found = nearer
+    edges, suspects = transitions(steps), np.arange(len(steps))
+    while len(suspects):
+        nearer = (found[steps[suspects]] + begins).min(axis=1)
+        suspects, nearer = suspects[nearer < found[suspects]], nearer[nearer < found[suspects]]
+        found[suspects] = nearer
+        suspects = np.unique(edges.into(suspects))
+    return found
 
 
 def _trim(delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts], final: int):
     """Drops what cannot be followed by any complete text, even with a parser that accepts everything."""
-    useful = np.zeros(len(delta), bool)
-    useful[final] = True
-    while True:
-        opens = np.any(useful[gates], axis=1).tolist()
-        ends = np.array([any(opens[gate] for _, gate in pairs) for pairs in accepts])
-        new = useful | ends | np.any(useful[delta], axis=1)
-        new[DEAD] = False
-        if (new == useful).all():
-            break
-        useful = new
+    useful, opens = _leading_to(final, delta, gates, accepts)
     useful[INITIAL] = True
     delta = np.where(useful[delta], delta, DEAD)
     delta[~useful] = DEAD
     kept = [tuple(pair for pair in pairs if opens[pair[1]]) for pairs in accepts]
     kept = [pairs if useful[q] else () for q, pairs in enumerate(kept)]
     return delta, np.where(useful[gates], gates, DEAD), kept
+
+
+def _leading_to(final: int, delta: np.ndarray, gates: np.ndarray, accepts: list[Accepts]):
+    """Which states and which gates lead to state `final`."""
+    source, symbol = np.nonzero(delta)
+    gate, scanner = np.nonzero(gates)
+    ends = np.array([(q, at) for q, pairs in enumerate(accepts) for _, at in pairs], np.int64).reshape(-1, 2)
+    states = len(delta)  # gates are numbered behind them
+    edges = Edges(
+        np.concatenate([source, states + gate, ends[:, 0]]),
+        np.concatenate([delta[source, symbol], gates[gate, scanner], states + ends[:, 1]]),
+        states + len(gates),
+    )
+    leads = distance(edges, np.arange(states + len(gates)) == final) != UNREACHED
+    return leads[:states], leads[states:].tolist()
 
 
 def _minimal(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxgcd.errors import GrammarTooLarge
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.determinise import Determiniser
 from jaxgcd.lexing.minimise import joint_classes, minimise
 
@@ -82,17 +82,22 @@ def track(determiniser: Determiniser, finish: Callable[[int], int]) -> Tracker:
             trans[-1].append(number[after])
         inside = contexts.inside_character(context)
         automata.append(None if inside else (finish(determiniser.automaton(program, context, ordered=True)),))
-        determiniser.check(len(found), 1)
+        determiniser.check(len(found), len(determiniser.firsts) * contexts.width(context))
     # A lookbehind inside another one looks left of where that one begins.
     reach = sum(lookbehind.width for lookbehind in determiniser.nfa.lookbehinds)
     return smallest(np.array(determiniser.classes, np.uint8), trans, automata, reach)
 
 
-def joint(trackers: Sequence[Tracker], *, limit: int = 20_000) -> Tracker:
+def joint(trackers: Sequence[Tracker], names: Sequence[str], budget: Budget) -> Tracker:
     """One tracker for the regexes of several.
 
+    Args:
+        trackers: those of some terminals.
+        names: what messages call these.
+        budget: what may be used up.
+
     Raises:
-        GrammarTooLarge: it has more than `limit` states.
+        GrammarTooLarge: it has too many states.
     """
     classes, firsts = joint_classes([tracker.classes for tracker in trackers])
     steps = [tracker.trans[:, tracker.classes[firsts]].tolist() for tracker in trackers]
@@ -108,10 +113,11 @@ def joint(trackers: Sequence[Tracker], *, limit: int = 20_000) -> Tracker:
                 found.append(after)
                 number[after] = len(found)
             trans[-1].append(number[after])
-        if len(found) > limit:
-            raise GrammarTooLarge(
-                f"The terminals tell more than {limit} left contexts apart; shorten their lookbehinds."
-            )
+        budget.step(0)
+        if len(found) > budget.limits.lexer_states:
+            largest = max(range(len(trackers)), key=lambda i: len(trackers[i].automata))
+            subject = f"terminal {names[largest]}: with others that look left, it tells apart"
+            raise budget.exceeded("lexer_states", subject, "left contexts", "shorten their lookbehinds")
     reach = max((tracker.reach for tracker in trackers), default=0)
     return smallest(classes.astype(np.uint8), trans, [None, *(_automata(trackers, s) for s in found)], reach)
 

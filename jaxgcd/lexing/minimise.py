@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxgcd._hashing import random_integers
+from jaxgcd._hashing import mixed, random_integers
 from jaxgcd.lexing.formula import Automaton
+from jaxgcd.lexing.reach import UNREACHED, distance, height, transitions
 
 
 def minimise(classes: np.ndarray, trans: np.ndarray, accept: Sequence[int]) -> Automaton:
@@ -55,71 +56,80 @@ def refine(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
         trans: `int[states, classes]`.
         accept: `int[states]`; states with different values never share a block.
     """
-    block = np.unique(np.stack([accept, _distance(trans, accept)], 1), axis=0, return_inverse=True)[1].ravel()
+    block = np.unique(_telling(trans, accept), axis=0, return_inverse=True)[1].ravel()
     for _ in range(8):  # that is enough for most automata
         count = block.max() + 1
-        block = np.unique(_signatures(block, trans), return_inverse=True)[1].ravel()
+        random = random_integers(int(count))
+        signatures = _signatures(random[block], random[block[trans]])
+        block = np.unique(signatures, return_inverse=True)[1].ravel()
         if block.max() + 1 == count:
             return block
     return _refine_chains(block, trans)
 
 
-def _signatures(block: np.ndarray, trans: np.ndarray, states: slice | np.ndarray = slice(None)) -> np.ndarray:
-    """The block of each state and those that it leads to, as one random integer for each such row."""
-    own, weights = random_integers(int(block.max()) + 1), random_integers(trans.shape[1] + 1, stream=1)
-    row = (own[block[trans[states]]] * weights[1:]).sum(axis=1, dtype=np.uint64)
-    return row + own[block[states]] * weights[0]
+def _telling(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
+    """What tells most states apart at once: the label, the shortest and the longest way to accepting.
+
+    Returns:
+        `int[states, 3]`.
+    """
+    shortest = distance(transitions(trans), accept != 0)
+    live = shortest != UNREACHED
+    kept = np.where(live[:, None] & live[trans], trans, 0)
+    return np.stack([accept, shortest, height(transitions(kept), kept)], 1)
+
+
+def _signatures(own: np.ndarray, behind: np.ndarray) -> np.ndarray:
+    """One random integer for each row, from those of a state's block and of the blocks that it leads to."""
+    weights = random_integers(behind.shape[1] + 1, stream=1)
+    return (behind * weights[1:]).sum(axis=1, dtype=np.uint64) + own * weights[0]
 
 
 def _refine_chains(block: np.ndarray, trans: np.ndarray) -> np.ndarray:
-    """The same where it takes many rounds, as for `a{0,2000}b`, whose chain loses one state in each.
+    """The same where it takes many rounds, because the automaton has long chains that end alike.
 
     A round looks only at the states that lead into a block with a new number, and the largest part of a
     block keeps the old one, so that a state is looked at O(log states) times (Hopcroft 1971).
     """
-    first, sources = _by_target(trans)
+    edges = transitions(trans)
+    sizes = np.bincount(block, minlength=len(block))
     suspects = np.arange(len(block))
     while len(suspects):
-        found = _split(block, trans, suspects)
-        renamed, block = np.flatnonzero(found != block), found
-        suspects = _leading_to(renamed, first, sources)
+        suspects = np.unique(edges.into(_split(block, sizes, trans, suspects)))
     return block
 
 
-def _by_target(trans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The states that lead to state `s` are `sources[first[s] : first[s + 1]]`."""
-    order = np.argsort(trans, axis=None, kind="stable")
-    first = np.searchsorted(trans.ravel()[order], np.arange(len(trans) + 1))
-    return first, order // trans.shape[1]
-
-
-def _leading_to(targets: np.ndarray, first: np.ndarray, sources: np.ndarray) -> np.ndarray:
-    """The states that lead to one of `targets`."""
-    lengths = first[targets + 1] - first[targets]
-    skipped = first[targets + 1] - lengths.cumsum()
-    return np.unique(sources[np.repeat(skipped, lengths) + np.arange(lengths.sum())])
-
-
-def _split(block: np.ndarray, trans: np.ndarray, suspects: np.ndarray) -> np.ndarray:
-    """The blocks once `suspects` are told apart by the blocks that they lead to.
+def _split(block: np.ndarray, sizes: np.ndarray, trans: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+    """Tells `suspects` apart by the blocks that they lead to; returns the states that get a new block.
 
     The others of a block lead where they led before, so they stay together and apart from all suspects.
+
+    Args:
+        block: `int[states]`, changed in place.
+        sizes: `int[states]`, the size of each block, changed in place.
+        trans: `int32[states, classes]`.
+        suspects: distinct states.
     """
-    _, at, part, size = np.unique(
-        _signatures(block, trans, suspects), return_index=True, return_inverse=True, return_counts=True
-    )
+    signatures = _signatures(mixed(block[suspects] + 1), mixed(block[trans[suspects]] + 1))
+    _, at, part, size = np.unique(signatures, return_index=True, return_inverse=True, return_counts=True)
     home = block[suspects[at]]  # the block of each part
-    others = np.bincount(block)  # how many states of a block are no suspects
-    np.subtract.at(others, home, size)
+    others = sizes.copy()
+    np.subtract.at(others, home, size)  # how many states of a block are no suspects
     staying = _largest(home, size, others)
+    renamed, count = np.delete(np.arange(len(size)), staying), int(np.count_nonzero(sizes))
+    name = home.copy()
+    name[renamed] = count + np.arange(len(renamed))
+    np.subtract.at(sizes, home[renamed], size[renamed])
+    sizes[name[renamed]] = size[renamed]
+    block[suspects] = name[part.ravel()]
+    moved = [suspects[np.isin(part.ravel(), renamed)]]
     leaving = home[staying][others[home[staying]] > 0]
-    renamed = np.delete(np.arange(len(size)), staying)
-    number, name = np.arange(len(others)), home.copy()
-    number[leaving] = len(others) + np.arange(len(leaving))
-    name[renamed] = len(others) + len(leaving) + np.arange(len(renamed))
-    found = number[block]
-    found[suspects] = name[part.ravel()]
-    return found
+    for new, old in enumerate(leaving.tolist(), count + len(renamed)):
+        rest = np.setdiff1d(np.flatnonzero(block == old), suspects)
+        block[rest], sizes[new] = new, len(rest)
+        sizes[old] -= len(rest)
+        moved.append(rest)
+    return np.concatenate(moved)
 
 
 def _largest(home: np.ndarray, size: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -127,39 +137,6 @@ def _largest(home: np.ndarray, size: np.ndarray, others: np.ndarray) -> np.ndarr
     order = np.lexsort((size, home))
     largest = order[np.append(np.diff(home[order]) != 0, True)]
     return largest[size[largest] > others[home[largest]]]
-
-
-def closure(bits: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """What can be reached: `bits[source] |= bits[target]` along all edges until nothing changes.
-
-    Args:
-        bits: `bool[nodes, things]`.
-        source: `int[edges]`.
-        target: `int[edges]`.
-    """
-    edges = np.unique(source.astype(np.int64) * len(bits) + target)
-    if not len(edges) or not bits.size:
-        return bits
-    source, target = np.divmod(edges, len(bits))
-    sources, first = np.unique(source, return_index=True)
-    packed = np.packbits(bits, axis=1)
-    while True:
-        new = packed.copy()
-        new[sources] |= np.bitwise_or.reduceat(packed[target], first, axis=0)
-        if (new == packed).all():
-            return np.unpackbits(packed, axis=1, count=bits.shape[1]).astype(bool)
-        packed = new
-
-
-def _distance(trans: np.ndarray, accept: np.ndarray) -> np.ndarray:
-    """Bytes to the nearest state that may accept, -1 if there is none; it tells most states apart at once."""
-    distance = np.where(accept != 0, 0, -1)
-    frontier, steps = distance == 0, 0
-    while frontier.any():
-        steps += 1
-        frontier = frontier[trans].any(axis=1) & (distance < 0)
-        distance[frontier] = steps
-    return distance
 
 
 def _breadth_first(rows: np.ndarray, block: np.ndarray) -> list[int]:

@@ -19,28 +19,54 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
-from jaxgcd.errors import GrammarTooLarge, UnsupportedRegexError
+from jaxgcd._budget import Budget, shortened
+from jaxgcd.errors import UnsupportedRegexError
 from jaxgcd.lexing import charset
 from jaxgcd.lexing.charset import CharSet
 from jaxgcd.lexing.nfa import ACCEPT, NOWHERE, Kind, Lookbehind, Nfa
 
 
-def parse(pattern: str, name: str, *, limit: int) -> Nfa:
-    """The automaton of `pattern`, which is the terminal `name`, with at most `limit` nodes.
+def read(pattern: str, name: str) -> Any:
+    """The tree that `re` makes of `pattern`, which is the terminal `name`.
 
     Raises:
-        UnsupportedRegexError: the pattern is invalid, or uses what no automaton can do.
-        GrammarTooLarge: it needs more than `limit` nodes.
+        UnsupportedRegexError: the pattern is invalid.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = _parser.parse(pattern)
-    except re.error as error:
-        raise UnsupportedRegexError(f"terminal {name}: {pattern!r} is not a valid regex: {error}") from error
-    builder = _Builder(Nfa(), name, limit)
+            return _parser.parse(pattern)
+    except (re.error, OverflowError) as error:
+        message = f"terminal {name}: {shortened(pattern)!r} is not a valid regex: {error}"
+        raise UnsupportedRegexError(message) from error
+
+
+def literal(tree: Any) -> bytes | None:
+    """The one text that a pattern matches, if it is written without any choice or flag."""
+    chars = [char for code, char in tree.data if code is op.LITERAL and not 0xD800 <= char <= 0xDFFF]
+    if not chars or len(chars) < len(tree.data) or tree.state.flags & re.IGNORECASE:
+        return None
+    return "".join(map(chr, chars)).encode()
+
+
+def build(tree: Any, name: str, advice: str, budget: Budget) -> Nfa:
+    """The automaton of a pattern, which is the terminal `name`; `advice` says how to make it smaller.
+
+    Raises:
+        UnsupportedRegexError: the pattern uses what no automaton can do.
+        GrammarTooLarge: it has too many nodes.
+    """
+    builder = _Builder(Nfa(), name, advice, budget)
     builder.nfa.start = builder.program(tree, tree.state.flags)
     return builder.nfa
+
+
+def advice(pattern: str) -> str:
+    """How a pattern that is too large can be made smaller."""
+    bounds = {found[0]: int(found[1]) for found in re.finditer(r"\{(?:\d*,)?(\d{2,20})\}", pattern)}
+    if not bounds:
+        return "simplify its repeats and lookarounds, or split the terminal"
+    return f"shorten its repeat `{max(bounds, key=lambda repeat: bounds[repeat])}` (repeats are written out)"
 
 
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
@@ -65,10 +91,11 @@ _ANCHORS = {
 class _Builder:
     """Appends the nodes of one pattern, back to front."""
 
-    def __init__(self, nfa: Nfa, name: str, limit: int) -> None:
+    def __init__(self, nfa: Nfa, name: str, advice: str, budget: Budget) -> None:
         self.nfa = nfa
         self.name = name
-        self.limit = limit
+        self.advice = advice
+        self.budget = budget
         self.repeats = 0
         self.used: set[int] = set()
         self.peek = False
@@ -87,11 +114,9 @@ class _Builder:
         return start
 
     def node(self, kind: Kind, *args: Any) -> int:
-        if len(self.nfa.kinds) >= self.limit:
-            raise GrammarTooLarge(
-                f"terminal {self.name}: its regex needs more than {self.limit} automaton nodes;"
-                " shorten its bounded repeats (each `{m,n}` is written out n times)"
-            )
+        if len(self.nfa.kinds) >= self.budget.limits.regex_nodes:
+            subject = f"terminal {self.name}: its regex needs"
+            raise self.budget.exceeded("regex_nodes", subject, "automaton nodes", self.advice)
         return self.nfa.add(kind, *args)
 
     def sequence(self, items: Sequence, flags: int, following: int) -> int:

@@ -14,11 +14,13 @@ sets, masks are widened to all contexts that a reading can be in there, so that 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.graph import INITIAL, LexerGraph
 from jaxgcd.lexing.scanner import DEAD, IGNORED
@@ -32,7 +34,11 @@ class Context(NamedTuple):
 
 
 def max_runs(
-    graph: LexerGraph, first: Context, after: Sequence[frozenset[Context]], *, limit: int = 100_000
+    graph: LexerGraph,
+    first: Context,
+    after: Sequence[frozenset[Context]],
+    names: Sequence[str],
+    budget: Budget,
 ) -> int:
     """The most readings that any text can have at once.
 
@@ -40,12 +46,14 @@ def max_runs(
         graph: the lexer.
         first: the context before any text.
         after: for each terminal the contexts that shifting it may lead to.
-        limit: the most sets of readings to look at.
+        names: what messages call each terminal.
+        budget: what may be used up.
 
     Raises:
-        GrammarTooLarge: `limit` was exceeded.
+        GrammarTooLarge: there are too many of them, or of their sets.
     """
-    return _Search(graph, first, after, limit).most()
+    budget.work = "the lexer's readings"
+    return _Search(graph, first, after, names, budget).most()
 
 
 NARROW = 100
@@ -68,8 +76,17 @@ class Branch(NamedTuple):
 
 
 class _Search:
-    def __init__(self, graph: LexerGraph, first: Context, after: Sequence[frozenset[Context]], limit: int):
-        self._limit = limit
+    def __init__(
+        self,
+        graph: LexerGraph,
+        first: Context,
+        after: Sequence[frozenset[Context]],
+        names: Sequence[str],
+        budget: Budget,
+    ):
+        self._names = names
+        self._budget = budget
+        self._exits = graph.exits
         self._delta = graph.delta[:, :-1]
         self._successors = [list(dict.fromkeys(row)) for row in self._delta.tolist()]
         self._number = {c: i for i, c in enumerate(dict.fromkeys([first, *itertools.chain(*after)]))}
@@ -106,12 +123,21 @@ class _Search:
             key = next(iter(self._todo))
             del self._todo[key]
             self._note(self._read(self._sets[key]))
-            if len(self._sets) > self._limit:
-                raise GrammarTooLarge(
-                    f"The lexer's readings of one text form more than {self._limit} sets. Look for "
-                    "terminals that begin with another one and go on without bound, and shorten them."
-                )
+            self._budget.step()
+            if len(self._sets) > self._budget.limits.reading_sets:
+                raise self._too_many(key, "reading_sets", "sets of readings at once")
         return max((len(key) for key in self._sets), default=1)
+
+    def _too_many(self, states: Sequence[int], limit: str, unit: str) -> GrammarTooLarge:
+        """Names the terminals that most of some readings are in the middle of."""
+        ends = Counter(terminal for state in states for terminal in {t for t, _ in self._exits[state]})
+        names = [self._names[t] for t, _ in ends.most_common(4) if t != IGNORED]
+        return self._budget.exceeded(
+            limit,
+            f"terminals {', '.join(names)}: a text can have",
+            f"{unit}, because too many lexemes can be taken back",
+            "look for terminals that begin like another one and go on without bound, and shorten them",
+        )
 
     def _contexts_with(self, exits: frozenset[tuple[int, int]]) -> int:
         """The contexts in which a lexeme with these exits can end."""
@@ -155,6 +181,8 @@ class _Search:
     def _note(self, sets: Iterator[Readings]) -> None:
         for new in sets:
             key = tuple(state for state, _ in new)
+            if len(key) > self._budget.limits.readings:
+                raise self._too_many(key, "readings", "readings at once")
             old = self._sets.get(key)
             if old is not None:
                 new = tuple((state, m | n) for (state, m), (_, n) in zip(old, new, strict=True))
@@ -165,9 +193,13 @@ class _Search:
     def _read(self, readings: Readings) -> Iterator[Readings]:
         """What some readings can become by one symbol, as far as it is two or more."""
         parts: list[tuple[int, Readings]] = [(-1, ())]
+        most = self._budget.limits.reading_sets
         for reading in readings:
             row = self._row(reading)
-            parts = [(s & t, found + new) for s, found in parts for t, new in row if s & t]
+            new_parts = ((s & t, found + new) for s, found in parts for t, new in row if s & t)
+            parts = list(itertools.islice(new_parts, most + 1))
+            if len(parts) > most:
+                raise self._too_many([q for q, _ in readings], "reading_sets", "sets of readings at once")
         for _, found in parts:
             if len(found) > 1:
                 yield tuple(sorted(found))

@@ -13,6 +13,7 @@ bears on them (see `left`).
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,10 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgcd.errors import GrammarTooLarge
-from jaxgcd.lexing.automaton import compile_pattern
-from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
+from jaxgcd.lexing.automaton import Patterns
+from jaxgcd.lexing.formula import FALSE, TRUE, Automaton
 from jaxgcd.lexing.left import Tracker, joint
 from jaxgcd.lexing.minimise import joint_classes, refine
+from jaxgcd.lexing.reach import UNREACHED, distance, transitions
+from jaxgcd.lexing.regex import advice
 
 DEAD = 0
 IGNORED = -1
@@ -90,49 +93,46 @@ class _Thread(NamedTuple):
 
 
 def build_scanners(
-    formulas: Formulas,
-    scanners: Sequence[Sequence[ScannerTerminal]],
-    labels: dict[str, int],
-    *,
-    limit: int = 20_000,
+    patterns: Patterns, scanners: Sequence[Sequence[ScannerTerminal]], labels: dict[str, int]
 ) -> Scanners:
     """Builds scanners, each from an ordered list of terminals.
 
     Args:
-        formulas: where automata are registered.
+        patterns: makes the terminals' automata.
         scanners: the alternatives of each scanner, in Lark's order.
         labels: the parser's number of each terminal it knows.
-        limit: the most states.
 
     Raises:
         UnsupportedRegexError: a terminal's regex is not regular or not supported.
-        GrammarTooLarge: `limit` was exceeded.
+        GrammarTooLarge: a limit was exceeded.
     """
-
-    @functools.cache
-    def compiled(pattern: str, name: str) -> Tracker:
-        return compile_pattern(formulas, pattern, name)
-
-    trackers = [[compiled(t.pattern, t.name) for t in terminals] for terminals in scanners]
-    asking = list(dict.fromkeys(tracker for row in trackers for tracker in row if tracker.asks))
-    left = joint(asking)
-    names: dict[int, str] = {}
+    trackers = [[patterns.tracker(t.pattern) for t in terminals] for terminals in scanners]
+    names = {
+        tracker: patterns.name(terminal.pattern)
+        for terminals, row in zip(scanners, trackers, strict=True)
+        for terminal, tracker in zip(terminals, row, strict=True)
+    }
+    asking = [tracker for tracker in names if tracker.asks]
+    patterns.budget.work = "the scanners"
+    left = joint(asking, [names[tracker] for tracker in asking], patterns.budget)
+    regexes: dict[int, str] = {}
     threads: list[list[tuple[_Thread, ...] | None]] = []
     for terminals, row in zip(scanners, trackers, strict=True):
-        callings = [_calling(terminal, labels, compiled) for terminal in terminals]
+        patterns.budget.step(0)
+        callings = [_calling(terminal, labels, patterns) for terminal in terminals]
         choices = [_choose(row, asking, there) for there in left.automata]
         for automata in choices:
-            names.update(zip(automata or (), (terminal.name for terminal in terminals), strict=False))
+            regexes.update(zip(automata or (), (terminal.pattern for terminal in terminals), strict=False))
         threads.append([_begin(automata, callings) for automata in choices])
-    return _Builder(formulas, threads, names, limit).build(left)
+    return _Builder(patterns, threads, regexes).build(left)
 
 
-def _calling(terminal: ScannerTerminal, labels: dict[str, int], compiled) -> tuple[int, tuple]:
+def _calling(terminal: ScannerTerminal, labels: dict[str, int], patterns: Patterns) -> tuple[int, tuple]:
     """What a terminal's lexemes are called, and its keywords' automata and labels."""
     if terminal.ignored:
         return IGNORED, ()
     keywords = (
-        (compiled(pattern, name).alone[0], _START, labels.get(name, REJECTED))
+        (patterns.tracker(pattern).alone[0], _START, labels.get(name, REJECTED))
         for name, pattern in terminal.keywords
     )
     return labels.get(terminal.name, REJECTED), tuple(keywords)
@@ -157,17 +157,13 @@ def _begin(automata: tuple[int, ...] | None, callings: Sequence[tuple]) -> tuple
 
 class _Builder:
     def __init__(
-        self,
-        formulas: Formulas,
-        starts: list[list[tuple[_Thread, ...] | None]],
-        names: dict[int, str],
-        limit: int,
+        self, patterns: Patterns, starts: list[list[tuple[_Thread, ...] | None]], regexes: dict[int, str]
     ):
-        self._formulas = formulas
+        self._patterns = patterns
+        self._formulas = patterns.formulas
         self._starts = starts
-        self._names = names
-        self._limit = limit
-        read = [formulas.automata[i] for i in self._used()]
+        self._regexes = regexes  # of the terminals' automata
+        read = [self._formulas.automata[i] for i in self._used()]
         classes, self._bytes = joint_classes([automaton.classes for automaton in read])
         self.classes = classes.astype(np.uint8)
         self._live: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -203,8 +199,9 @@ class _Builder:
                 row[symbol] = number[after]
             trans.append(row)
             matches.append(tuple(self._matches(threads)))
-            if len(todo) > self._limit:
-                raise self._too_large(threads)
+            self._patterns.budget.step()
+            if len(todo) > self._patterns.budget.limits.lexer_states:
+                raise self._too_large(todo)
         return self._minimal(left, start, starts, np.array(trans, np.int32), matches)
 
     def _number_starts(self, row: list[tuple[_Thread, ...] | None], todo: list) -> list[int]:
@@ -216,12 +213,17 @@ class _Builder:
                 own[threads] = len(todo)
         return [own[threads] for threads in row]
 
-    def _too_large(self, threads: tuple[_Thread, ...]) -> GrammarTooLarge:
-        names = ", ".join(dict.fromkeys(self._names[thread.automaton] for thread in threads[:4]))
-        return GrammarTooLarge(
-            f"The scanners have more than {self._limit} states; the terminals {names} overlap in too many "
-            "ways. Bound their repetitions or make them disjoint."
-        )
+    def _too_large(self, states: Sequence[tuple[_Thread, ...]]) -> GrammarTooLarge:
+        """Names the terminals that are read, side by side, in more states than any others are."""
+        read = Counter(frozenset(self._regexes[thread.automaton] for thread in found) for found in states)
+        regexes = sorted(read.most_common(1)[0][0])
+        names, more = [self._patterns.name(regex) for regex in regexes[:4]], len(regexes) - 4
+        subject, remedy = f"terminal {names[0]}: for it, the scanners need", advice(regexes[0])
+        if len(regexes) > 1:
+            others = f" and {more} more" if more > 0 else ""
+            subject = f"terminals {', '.join(names)}{others}: to tell them apart, the scanners need"
+            remedy = "bound their repeats, or let them begin differently"
+        return self._patterns.budget.exceeded("lexer_states", subject, "states", remedy)
 
     def _step(self, threads: tuple[_Thread, ...]) -> dict[int, list[_Thread]]:
         """The threads after each symbol that some thread reads."""
@@ -302,16 +304,7 @@ class _Builder:
         _, first = np.unique(block, return_index=True)
         quotient = block[watch[first]].astype(np.int32)
         accepts = [int(formula) for formula in outcome[first]]
-        alive = _reaching(quotient, np.array(accepts) != FALSE)
+        reaching = distance(transitions(quotient), np.array(accepts) != FALSE) != UNREACHED
+        alive = reaching[quotient].any(axis=1)  # by at least one more byte
         automaton = formulas.register(Automaton(self.classes, quotient, accepts, alive))
         return [formulas.atom(automaton, int(block[state])) for state in range(len(trans))]
-
-
-def _reaching(trans: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Which states reach one of `goal` by at least one more byte."""
-    reaching = np.zeros(len(trans), bool)
-    while True:
-        new: np.ndarray = np.any((goal | reaching)[trans], axis=1)
-        if (new == reaching).all():
-            return reaching
-        reaching = new

@@ -7,8 +7,11 @@ then revealed. Everything that is precomputed about stacks is built from this on
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarError
 from jaxgcd.parsing.table import ParseTable
 
@@ -27,8 +30,9 @@ Known = tuple[int, ...]
 class Machine:
     """Lark's LALR(1) machine over partially known stacks; answers are memoised."""
 
-    def __init__(self, table: ParseTable):
+    def __init__(self, table: ParseTable, budget: Budget | None = None):
         self.table = table
+        self.budget = budget or Budget()
         self._memo: dict[tuple[Known, int], tuple[Known | Pop | None, int]] = {}
         # More known states than this come from empty reductions that repeat a state: they never end.
         self._longest = table.n_states + max((rule.size for rule in table.rules), default=0) + 2
@@ -49,6 +53,7 @@ class Machine:
     def _cached(self, known: Known, terminal: int) -> tuple[Known | Pop | None, int]:
         key = (known, terminal)
         if key not in self._memo:
+            self.budget.step(0)
             self._memo[key] = self._run(known, terminal)
         return self._memo[key]
 
@@ -97,6 +102,20 @@ def shift_targets(table: ParseTable) -> list[tuple[int, ...]]:
     return [tuple(sorted(states)) for states in targets]
 
 
+def reductions(table: ParseTable, actions: Mapping[int, int]) -> dict[tuple[int, int], tuple[int, ...]]:
+    """The terminals before which some actions of a state reduce, by the size and origin of the rule."""
+    found: dict[int, list[int]] = {}
+    for terminal, action in actions.items():
+        if action < 0:
+            found.setdefault(action, []).append(terminal)
+    by_rule: dict[tuple[int, int], tuple[int, ...]] = {}
+    for action, terminals in found.items():
+        rule = table.rules[-action - 1]
+        key = (rule.size, rule.origin)
+        by_rule[key] = (*by_rule.get(key, ()), *terminals)
+    return by_rule
+
+
 def step_slack(machine: Machine, terminals: list[int]) -> int:
     """How far a stack may grow above its height, at most, while one terminal is stepped on it.
 
@@ -140,6 +159,7 @@ class _Slack:
                 states[nonterminal].append(state)
         while self._todo:
             nonterminal = self._todo.pop()
+            self._machine.budget.step(0)
             for state in states[nonterminal]:
                 self._reveal(state, nonterminal, self._popped[nonterminal])
         return self._slack
@@ -183,18 +203,15 @@ class _Slack:
     def _split_actions(self) -> tuple[list[list[tuple[int, int, int]]], list[int]]:
         """For each state its reductions `(size, origin, terminals)` and the terminals that it shifts."""
         reduces, shifts = [], []
+        bits = functools.cache(lambda terminals: sum(1 << terminal for terminal in terminals))
         for actions in self._table.action:
+            self._machine.budget.step()
             by_rule: dict[tuple[int, int], int] = {}
-            shifted = 0
-            for terminal, action in actions.items():
-                bit = 1 << terminal & self._wanted
-                if action > 0:
-                    shifted |= bit
-                elif bit:
-                    rule = self._table.rules[-action - 1]
-                    by_rule[rule.size, rule.origin] = by_rule.get((rule.size, rule.origin), 0) | bit
+            for rule, terminals in reductions(self._table, actions).items():
+                if mask := bits(terminals) & self._wanted:
+                    by_rule[rule] = by_rule.get(rule, 0) | mask
             reduces.append([(*rule, mask) for rule, mask in by_rule.items()])
-            shifts.append(shifted)
+            shifts.append(bits(tuple(t for t, action in actions.items() if action > 0)) & self._wanted)
         return reduces, shifts
 
     def _circular_nonterminals(self) -> set[int]:

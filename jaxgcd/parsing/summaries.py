@@ -12,12 +12,15 @@ up the stack first.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.boundaries import NOWHERE, Boundaries
 from jaxgcd.parsing.conditions import ACCEPTED, ALL, ANYWAY, REJECTED, Conditions, add
+from jaxgcd.parsing.machine import reductions
 from jaxgcd.parsing.table import ParseTable
 
 
@@ -45,7 +48,8 @@ class Summaries:
         conditions: the conditions, by number.
     """
 
-    def __init__(self, table: ParseTable, boundaries: Boundaries, scanner_of: Sequence[int]):
+    def __init__(self, table: ParseTable, boundaries: Boundaries, scanner_of: Sequence[int], budget: Budget):
+        self._budget = budget
         self.columns = sorted(set().union(*boundaries.exits))
         self.conditions = Conditions(len(table.nonterminals))
         self._table = table
@@ -73,20 +77,26 @@ class Summaries:
         by_terminal: dict[int, list[tuple[int, int]]] = {}
         for i, (terminal, gate) in enumerate(self.columns):
             by_terminal.setdefault(terminal, []).append((1 << i, gate))
+
+        @functools.cache
+        def columns(terminals: tuple[int, ...]) -> int:
+            return sum(bit for terminal in terminals for bit, _ in by_terminal.get(terminal, ()))
+
+        @functools.cache
+        def shifted(terminal: int, target: int) -> list[Shift]:
+            begins: dict[int, int] = {}
+            for bit, gate in by_terminal.get(terminal, ()):
+                add(begins, ((boundaries.gates[gate][scanner_of[target]], bit),))
+            return [Shift(target, after, mask) for after, mask in begins.items() if after != NOWHERE]
+
         reduces: list[list[tuple[int, int, int]]] = []
         shifts: list[list[Shift]] = []
         for actions in self._table.action:
-            by_rule: dict[tuple[int, int], int] = {}
-            by_target: dict[tuple[int, int], int] = {}
-            for terminal, action in actions.items():
-                for bit, gate in by_terminal.get(terminal, ()):
-                    if action < 0:
-                        rule = self._table.rules[-action - 1]
-                        add(by_rule, (((rule.size, rule.origin), bit),))
-                    elif (after := boundaries.gates[gate][scanner_of[action]]) != NOWHERE:
-                        add(by_target, (((action, after), bit),))
-            reduces.append([(*rule, mask) for rule, mask in by_rule.items()])
-            shifts.append([Shift(*target, mask) for target, mask in by_target.items()])
+            self._budget.step()
+            rules = ((rule, columns(t)) for rule, t in reductions(self._table, actions).items())
+            reduces.append([(*rule, mask) for rule, mask in rules if mask])
+            found = (shifted(terminal, target) for terminal, target in actions.items() if target > 0)
+            shifts.append([shift for some in found for shift in some])
         return reduces, shifts
 
     def _outcome(self, state: int, exits: int) -> int:
@@ -126,6 +136,7 @@ class Summaries:
 
     def _changes(self, state: int) -> bool:
         """Computes the transfer of a state anew; has it changed?"""
+        self._budget.step()
         new = self._transfer(state)
         changed = new != self._transfers[state]
         if changed:
@@ -149,13 +160,16 @@ class Summaries:
         return new
 
     def _fresh_lift(self, gotos: dict[int, int]) -> _Lift:
-        return _Lift(self.conditions, self._transfers, gotos)
+        return _Lift(self.conditions, self._transfers, gotos, self._budget)
 
 
 class _Lift:
     """Lifts conditions over one state, by the transfers of the states that its gotos lead to."""
 
-    def __init__(self, conditions: Conditions, transfers: list[Transfer], gotos: dict[int, int]):
+    def __init__(
+        self, conditions: Conditions, transfers: list[Transfer], gotos: dict[int, int], budget: Budget
+    ):
+        self._budget = budget
         self._conditions = conditions
         self._transfers = transfers
         self._gotos = gotos
@@ -224,6 +238,7 @@ class _Lift:
 
     def _once(self, condition: int) -> tuple[dict[int, int], set[int]]:
         """The items below this state, and the conditions with this state on top that may hold instead."""
+        self._budget.step(0)
         found: dict[int, int] = {}
         more: set[int] = set()
         n = self._conditions.nonterminals

@@ -7,11 +7,13 @@ artificial state that `$END` is shifted into where Lark would return the finishe
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
 import lark
 from lark.parsers.lalr_analysis import Shift
+
+from jaxgcd._budget import Budget
 
 END = "$END"
 START_STATE = 1
@@ -53,27 +55,30 @@ class ParseTable:
         return self.terminals.index(END)
 
 
-def parse_table_from_lark(parser: lark.Lark, start: str) -> tuple[ParseTable, list]:
+def parse_table_from_lark(parser: lark.Lark, start: str, budget: Budget) -> tuple[ParseTable, list]:
     """Extracts the table of a `lark.Lark(parser="lalr")` object, and Lark's numbers of states 1, 2, ..."""
     table = parser.parser.parser._parse_table
     states, end_state = table.states, table.end_states[start]
+    _check(states, budget)
+    states = {state: sorted(actions.items()) for state, actions in states.items()}
     order = _breadth_first(states, table.start_states[start])
     number = {state: i + START_STATE for i, state in enumerate(order)}
     rules = sorted(
-        {arg for state in order for kind, arg in states[state].values() if kind is not Shift}, key=_rule_key
+        {arg for state in order for _, (kind, arg) in states[state] if kind is not Shift}, key=_rule_key
     )
     rule_number = {rule: i for i, rule in enumerate(rules)}
-    names = sorted({name for state in order for name in states[state]} | {END})
+    names = sorted({name for state in order for name, _ in states[state]} | {END})
     nonterminals = tuple(sorted({rule.origin.name for rule in rules}))
-    terminals = ("", *(name for name in names if name not in set(nonterminals)))
-    terminal_number = {name: i for i, name in enumerate(terminals)}
     nonterminal_number = {name: i for i, name in enumerate(nonterminals)}
+    terminals = ("", *(name for name in names if name not in nonterminal_number))
+    terminal_number = {name: i for i, name in enumerate(terminals)}
 
     action: list[dict[int, int]] = [{}]
     goto: list[dict[int, int]] = [{}]
     for state in order:
+        budget.step(0)
         actions, gotos = {}, {}
-        for name, (kind, arg) in sorted(states[state].items()):
+        for name, (kind, arg) in states[state]:
             if name in nonterminal_number:
                 gotos[nonterminal_number[name]] = number[arg]
             else:
@@ -95,12 +100,21 @@ def parse_table_from_lark(parser: lark.Lark, start: str) -> tuple[ParseTable, li
     return read, order
 
 
+def _check(states, budget: Budget) -> None:
+    """Bounds memory."""
+    if sum(map(len, states.values())) > budget.limits.parser_actions:
+        used = Counter(name for actions in states.values() for name in actions)
+        subject = f"`{used.most_common(1)[0][0]}` occurs in the most parser states, which together have"
+        remedy = "make one terminal of many words that are used alike"
+        raise budget.exceeded("parser_actions", subject, "actions", remedy)
+
+
 def _breadth_first(states, start) -> list:
     order, seen, queue = [], {start}, deque([start])
     while queue:
         state = queue.popleft()
         order.append(state)
-        for _, (kind, target) in sorted(states[state].items()):
+        for _, (kind, target) in states[state]:
             if kind is Shift and target not in seen:
                 seen.add(target)
                 queue.append(target)

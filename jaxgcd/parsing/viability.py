@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.boundaries import Boundaries
 from jaxgcd.parsing.conditions import ACCEPTED, REJECTED
 from jaxgcd.parsing.machine import Machine
@@ -63,8 +64,9 @@ class Viability:
         machine: the LALR machine.
         boundaries: the boundary classes of the lexer.
         scanner_of: the scanner of each parser state.
-        limit: the most (state, condition) pairs, and the most stack cases, to look at; beyond it
-            `complete` is False and every verdict is `ALIVE`.
+
+    Beyond the limit `stack_cases` on (state, condition) pairs, and on cases of stacks, `complete` is False
+    and every verdict is `ALIVE`.
 
     Attributes:
         columns: all `(terminal, gate class)` pairs that the lexer can spell.
@@ -73,14 +75,12 @@ class Viability:
             verdict `ALIVE` are viable.
     """
 
-    def __init__(
-        self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int], *, limit: int = 500_000
-    ):
-        self._summaries = Summaries(machine.table, boundaries, scanner_of)
+    def __init__(self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int]):
+        self._summaries = Summaries(machine.table, boundaries, scanner_of, machine.budget)
         self.columns = self._summaries.columns
         self._boundaries = len(boundaries.exits)
         self._verdicts: dict[tuple[int, int | None], int] = {}
-        self.complete = self._judge(machine.table, boundaries, limit)
+        self.complete = self._judge(machine.table, boundaries, machine.budget)
         mixed = {boundary for (_, boundary), verdict in self._verdicts.items() if verdict == MIXED}
         self.all_viable = None not in mixed or not self.complete
 
@@ -133,9 +133,9 @@ class Viability:
         skip = self._summaries.conditions.skips(condition)
         return frozenset({Item(skip, self._summaries.conditions.skip(condition, skip))})
 
-    def _judge(self, table: ParseTable, boundaries: Boundaries, limit: int) -> bool:
+    def _judge(self, table: ParseTable, boundaries: Boundaries, budget: Budget) -> bool:
         try:
-            for top, boundary, found in _Stacks(table, self._summaries, boundaries, limit).judgements():
+            for top, boundary, found in _Stacks(table, self._summaries, boundaries, budget).judgements():
                 new = ALIVE if found else DEAD
                 if self._verdicts.setdefault((top, boundary), new) != new:
                     self._verdicts[top, boundary] = MIXED
@@ -151,9 +151,9 @@ class _Stacks:
     None the condition that `s` is viable.
     """
 
-    def __init__(self, table: ParseTable, summaries: Summaries, boundaries: Boundaries, limit: int):
+    def __init__(self, table: ParseTable, summaries: Summaries, boundaries: Boundaries, budget: Budget):
         self._summaries = summaries
-        self._limit = limit
+        self._budget = budget
         self._gotos = [sorted(set(gotos.values())) for gotos in table.goto]
         self._shifted = [sorted({shift.target for shift in shifts}) for shifts in summaries.shifts]
         self._needs = self._all_needs(boundaries)
@@ -241,7 +241,8 @@ class _Stacks:
                 ends[lifted == ACCEPTED].append(pair)
             else:
                 todo += [(lower, lifted) for lower in below[state] if (lower, lifted) not in self._lifted]
-            if len(self._lifted) > self._limit:
+            self._budget.step()
+            if len(self._lifted) > self._budget.limits.stack_cases:
                 raise TooMany
         # Every path comes to an end, at the start state if not before.
         self._accepting, self._rejecting = set(self._lifted), set()
@@ -283,7 +284,8 @@ class _Stacks:
                 if new not in seen:
                     seen.add(new)
                     todo.append(new)
-            if len(seen) > self._limit:
+            self._budget.step()
+            if len(seen) > self._budget.limits.stack_cases:
                 raise TooMany
 
     def _holds(self, case: Case, condition: int) -> bool:

@@ -6,45 +6,36 @@ import dataclasses
 import functools
 import gc
 import os
-import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import lark
 
+from jaxgcd._budget import Budget
+from jaxgcd._progress import Bars
 from jaxgcd.errors import (
     GrammarError,
     GrammarTooLarge,
     InexactGrammarError,
     InexactGrammarWarning,
+    LimitsError,
     VocabularyError,
 )
-from jaxgcd.grammar import Grammar, load_grammar
-from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
-from jaxgcd.lexing.formula import Formulas
-from jaxgcd.lexing.graph import build_graph
-from jaxgcd.lexing.runs import Context, max_runs
-from jaxgcd.lexing.scanner import IGNORED, build_scanners
-from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
-from jaxgcd.parsing.table import START_STATE, ParseTable
-from jaxgcd.parsing.viability import DEAD, Viability
-from jaxgcd.tables.accept import Acceptance
+from jaxgcd.grammar import load_grammar
+from jaxgcd.lexing.automaton import Patterns
+from jaxgcd.limits import Limits
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.build import build
 from jaxgcd.tables.cache import CompileCache, through_cache
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
 from jaxgcd.tables.pack import pack
 from jaxgcd.tables.reference import CompiledReference
 from jaxgcd.tables.report import Report
-from jaxgcd.tables.slots import Slots
-from jaxgcd.tables.spanner import build_spanner
-from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
 
 CHECKS = ("device", "host")
-MAX_RUNS = 16
-"""The most readings of one text; each takes a parser stack in every row's state."""
 
 
 def compile_grammar(
@@ -57,6 +48,8 @@ def compile_grammar(
     exact: bool = False,
     max_depth: int = 64,
     cache: CompileCache | str | os.PathLike[str] | None = None,
+    limits: Limits | None = None,
+    progress: bool = False,
 ) -> Tables:
     """Compiles a Lark grammar for a vocabulary.
 
@@ -67,24 +60,27 @@ def compile_grammar(
         start: the start rule.
         lexer: `"contextual"`, Lark's default, or `"basic"`. The language depends on it.
         check: where token sequences that depend on the whole parser stack are checked: `"device"`, inside the
-        jitted
-            step, or `"host"`, by one callback per step to the reference machine.
+            jitted step, or `"host"`, by one callback per step to the reference machine.
         exact: raise instead of warning if the masks are not exact.
         max_depth: the most parser states a row's stack may hold; a text that needs more stops with status
-        OVERFLOW.
+            OVERFLOW.
         cache: a `CompileCache`, or the path of its folder: tables that were compiled before, from the same
             grammar, vocabulary and options by the same version, are loaded from there. By default none.
+        limits: how long compiling may take, and how large its parts may grow; by default `Limits()`.
+        progress: show a bar for each stage on the standard error, with tqdm.
 
     Returns:
         Tables on the default device. `tables.report` says whether they are exact, and how long each stage
-        took.
+        took and how large everything is.
 
     Raises:
         GrammarError: the grammar is not LALR(1), its language is empty, or it uses something refused.
         UnsupportedRegexError: a terminal's regex is not regular or not supported yet.
-        GrammarTooLarge: a limit was exceeded.
+        GrammarTooLarge: a limit was exceeded; names it, the terminal or rule responsible, and a remedy.
         InexactGrammarError: `exact=True`, and the masks are not.
         StorageError: `cache` cannot be used.
+        LimitsError: `limits` is not a `Limits`.
+        MissingExtraError: `progress=True`, and tqdm is not installed.
 
     Warns:
         InexactGrammarWarning: the masks may lead to a dead end; lists the reasons.
@@ -112,9 +108,17 @@ def compile_grammar(
         )
     if max_depth < 2:
         raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
+    if limits is not None and not isinstance(limits, Limits):
+        raise LimitsError(f"`limits` must be a `jaxgcd.Limits`, not {type(limits).__name__}.")
+    budget = Budget(limits, Bars() if progress else None)
     options = {"start": start, "lexer": lexer, "check": check, "max_depth": max_depth}
-    fresh = functools.partial(_fresh, grammar, vocabulary, **options)
-    tables = fresh() if cache is None else through_cache(cache, fresh, grammar, vocabulary, options)
+    fresh = functools.partial(_fresh, grammar, vocabulary, budget, **options)
+    if cache is None:
+        tables = fresh()
+    else:
+        # Of all limits this one alone changes tables.
+        key = options | {"stack_cases": budget.limits.stack_cases}
+        tables = through_cache(cache, fresh, grammar, vocabulary, key)
     _judge(tables, exact)
     return tables
 
@@ -122,6 +126,7 @@ def compile_grammar(
 def _fresh(
     grammar: str | os.PathLike[str] | lark.Lark,
     vocabulary: Vocabulary,
+    budget: Budget,
     *,
     start: str,
     lexer: str,
@@ -129,16 +134,14 @@ def _fresh(
     max_depth: int,
 ) -> Tables:
     """Compiles, whatever is in a cache."""
-    seconds: dict[str, float] = {}
-    with _no_collections():
-        with _stage(seconds, "lark"):
-            loaded = load_grammar(grammar, start=start, lexer=lexer)
-        compiled = compile_loaded(loaded, vocabulary, seconds)
-        with _stage(seconds, "pack"):
-            host = register(CompiledReference(compiled)) if check == "host" else 0
-            tables = pack(compiled, max_depth=max_depth, check=check, host=host)
+    patterns = Patterns(budget=budget)
+    with _no_collections(), _typed_exhaustion(budget):
+        loaded = load_grammar(grammar, start=start, lexer=lexer, patterns=patterns)
+        compiled = build(loaded, vocabulary, patterns)
+        host = register(CompiledReference(compiled)) if check == "host" else 0
+        tables = pack(compiled, max_depth=max_depth, check=check, host=host, budget=budget)
     reasons = tuple(_reasons(compiled))
-    report = Report(not reasons, reasons, seconds, {**compiled.counts(), "bytes": tables.nbytes})
+    report = Report(not reasons, reasons, budget.seconds, {**compiled.counts(), "bytes": tables.nbytes})
     return dataclasses.replace(tables, report=report, compiled=compiled)
 
 
@@ -150,58 +153,6 @@ def _judge(tables: Tables, exact: bool) -> None:
     if reasons:
         message = "The masks never miss a token but may lead to a dead end:\n" + "\n".join(reasons)
         warnings.warn(message, InexactGrammarWarning, stacklevel=3)
-
-
-def compile_loaded(loaded: Grammar, vocabulary: Vocabulary, seconds: dict[str, float]) -> Compiled:
-    """Everything between reading the grammar and packing; adds the time of each stage to `seconds`."""
-    table = loaded.table
-    after = _contexts(table, loaded.scanner_of)
-    with _stage(seconds, "lexer"):
-        formulas = Formulas()
-        labels = {name: number for number, name in enumerate(table.terminals) if name}
-        scanners = build_scanners(formulas, loaded.scanners, labels)
-        next_scanners = [frozenset(context.scanner for context in contexts) for contexts in after]
-        first = loaded.scanner_of[START_STATE]
-        graph = build_graph(formulas, scanners, first, next_scanners, table.end, vocabulary.all_bytes)
-        boundaries = boundary_classes(graph)
-    with _stage(seconds, "viability"):
-        machine = Machine(table)
-        slack = step_slack(machine, sorted({t for exits in boundaries.exits for t, _ in exits}))
-        viability = Viability(machine, boundaries, loaded.scanner_of)
-        if viability.verdict(START_STATE, boundaries.initial) == DEAD:
-            raise GrammarError(_empty_language(table, boundaries))
-        runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after)
-        if runs > MAX_RUNS:
-            raise GrammarTooLarge(
-                f"A text may have {runs} readings at once, more than {MAX_RUNS}: too many lexemes can be "
-                "taken back. Look for terminals that begin with another one and go on without bound."
-            )
-    with _stage(seconds, "spanner"):
-        may_follow = {terminal: _takes(contexts) for terminal, contexts in enumerate(after)}
-        may_follow[IGNORED] = _takes(
-            {_context(table, loaded.scanner_of, state) for state in range(START_STATE, table.n_states)}
-        )
-        merged = viability.merged()
-        ends = {state: merged[boundary] for state, boundary in boundaries.of.items()}
-        spanner = build_spanner(graph, ends, vocabulary, may_follow)
-    with _stage(seconds, "walk"):
-        slots = Slots(graph, spanner, vocabulary.size)
-        acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
-        walk = Walk(acceptance, slots.groups, predecessors(table))
-    return Compiled(
-        vocabulary,
-        loaded,
-        graph,
-        boundaries,
-        machine,
-        viability,
-        spanner,
-        acceptance,
-        walk,
-        slots,
-        runs,
-        slack,
-    )
 
 
 @contextmanager
@@ -217,39 +168,16 @@ def _no_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _stage(seconds: dict[str, float], name: str) -> Iterator[None]:
-    begin = time.perf_counter()
-    yield
-    seconds[name] = time.perf_counter() - begin
-
-
-def _context(table: ParseTable, scanner_of: Sequence[int], state: int) -> Context:
-    return Context(scanner_of[state], frozenset(table.action[state]))
-
-
-def _contexts(table: ParseTable, scanner_of: Sequence[int]) -> list[frozenset[Context]]:
-    """For each terminal the contexts that shifting it may lead to."""
-    return [
-        frozenset(_context(table, scanner_of, state) for state in targets) for targets in shift_targets(table)
-    ]
-
-
-def _takes(contexts: Iterable[Context]) -> dict[int, frozenset[int]]:
-    """For each scanner the terminals that a parser state with it takes, among some contexts."""
-    takes: dict[int, frozenset[int]] = {}
-    for scanner, terminals in contexts:
-        takes[scanner] = takes.get(scanner, frozenset()) | terminals
-    return takes
-
-
-def _empty_language(table: ParseTable, boundaries: Boundaries) -> str:
-    emitted = {t for exits in boundaries.exits for t, _ in exits}
-    used = {t for actions in table.action for t in actions}
-    never = sorted(table.terminals[t] for t in used - emitted)
-    text = "No text that the vocabulary can spell is in the language of this grammar."
-    if never:
-        text += f" The scanner never emits {', '.join(never)}: another one matches first, or nothing does."
-    return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."
+def _typed_exhaustion(budget: Budget) -> Iterator[None]:
+    """Makes one error of all ways in which Python itself gives up on something too large."""
+    try:
+        yield
+    except RecursionError:
+        raise GrammarTooLarge(
+            f"{budget.work}: Python's recursion limit is exceeded; nest it less deeply."
+        ) from None
+    except MemoryError:
+        raise GrammarTooLarge(f"{budget.work}: the memory does not suffice; make it smaller.") from None
 
 
 def _reasons(compiled: Compiled) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
@@ -24,35 +25,38 @@ VOCABULARY_ARRAYS = ("eos_words", "bytewise", "token_offset", "token_symbol")
 """The arrays that `vocabulary_arrays` makes."""
 
 
-def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables:
+def pack(compiled: Compiled, *, max_depth: int, check: str, host: int, budget: Budget) -> Tables:
     """Builds the entries, finishes the stack walk and moves everything to the default device."""
-    size = compiled.vocabulary.size
-    entries, arrays = _entries(compiled)
-    compiled.walk.finish()
-    arrays |= {
-        **_lexer(compiled),
-        **_parser(compiled),
-        **_edges(compiled.walk, entries, compiled.machine.table.n_states),
-    }
-    row_pages, pages = build_rows(
-        compiled.walk.rows,
-        compiled.walk.portions,
-        compiled.slots.groups,
-        compiled.slots.token_classes,
-        compiled.vocabulary.words,
-    )
-    arrays["row_pages"], arrays["pages"] = row_pages[:, None], pages[None]  # one shard
-    arrays.update(vocabulary_arrays(compiled.vocabulary))
-    arrays["host"] = np.array(host, np.int32)
-    leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
+    with budget.stage("walk"):
+        entries, columns = _entries(compiled)
+        compiled.walk.finish()
+    with budget.stage("pack"):
+        arrays = _arrays(compiled, entries, budget) | columns | {"host": np.array(host, np.int32)}
+        leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
     return Tables(
         **leaves,
-        size=size,
+        size=compiled.vocabulary.size,
         runs=compiled.runs,
         max_depth=max_depth,
         slack=compiled.slack,
         check=check,
     )
+
+
+def _arrays(compiled: Compiled, entries: Edges, budget: Budget) -> dict[str, np.ndarray]:
+    """All arrays but those that lead to the entries."""
+    table, walk = compiled.machine.table, compiled.walk
+    budget.add_table(compiled.graph.delta.nbytes + compiled.graph.gates.nbytes, "a lexer")
+    arrays = _lexer(compiled)
+    cells = table.n_states * (len(table.terminals) + len(table.nonterminals))
+    budget.add_table(4 * cells, "a parser table")
+    arrays |= _parser(compiled)
+    budget.add_table(4 * len(walk.skip) * table.n_states, "a stack walk")
+    arrays |= _edges(walk, entries, table.n_states)
+    words, slots = compiled.vocabulary.words, compiled.slots
+    row_pages, pages = build_rows(walk.rows, walk.portions, slots.groups, slots.token_classes, words, budget)
+    arrays |= {"row_pages": row_pages[:, None], "pages": pages[None]}  # one shard
+    return arrays | vocabulary_arrays(compiled.vocabulary)
 
 
 def vocabulary_arrays(vocabulary: Vocabulary) -> dict[str, np.ndarray]:

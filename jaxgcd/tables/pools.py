@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed
-from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.growing import Growing, ranges
 from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SKIP, UNKNOWN
@@ -50,17 +50,17 @@ class Pools:
 
     Args:
         acceptance: says what becomes of outcomes.
-        limit: the most pools.
+        budget: what may be used up.
 
     Attributes:
         portions: the sets of tokens that are accepted together.
         sums: the sums of their tokens' random integers.
     """
 
-    def __init__(self, acceptance: Acceptance, limit: int):
+    def __init__(self, acceptance: Acceptance, budget: Budget):
         self._acceptance = acceptance
         self._outcomes = acceptance.outcomes
-        self._limit = limit
+        self._budget = budget
         self.portions = [Portion(0, np.zeros(0, np.int64))]
         self.sums = Growing(np.uint64)
         self.sums.extend([0])
@@ -162,10 +162,10 @@ class Pools:
         place = np.full(len(outcomes), -1, np.int32)
         place[waiting] = which - start[owner]
         number = len(self)
-        if number + len(jobs) > self._limit:
-            raise GrammarTooLarge(
-                f"The stack walk has more than {self._limit} nodes; the grammar is too large."
-            )
+        self._budget.step(len(jobs))
+        if number + len(jobs) > self._budget.limits.walk_nodes:
+            remedy = "split long rules, or use left recursion instead of right recursion"
+            raise self._budget.exceeded("walk_nodes", f"{self._budget.work}: it needs", "nodes", remedy)
         self._number.update(zip(keys.tolist(), range(number, number + len(jobs)), strict=True))
         self._origins += zip(origins[jobs].tolist(), np.split(place, np.cumsum(length)[:-1]), strict=True)
         self._start.extend(len(self._members) + start[:-1])

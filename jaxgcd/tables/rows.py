@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd._hashing import random_integers
 from jaxgcd.tables.pools import Portion
 from jaxgcd.tables.slots import Group
@@ -35,6 +36,7 @@ def build_rows(
     groups: Sequence[Group],
     token_classes: Callable[[int], np.ndarray],
     words: int,
+    budget: Budget,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Builds rows.
 
@@ -47,12 +49,13 @@ def build_rows(
         groups: what the portions choose from.
         token_classes: the suffix class or fan of every token in a group.
         words: words in a row.
+        budget: what may be used up.
 
     Returns:
         `row_pages`, `int32[rows, pages in a row]`, and `pages`, `uint32[distinct pages, words in a page]`;
         page 0 is empty.
     """
-    pages = _Pages(page_words(words), -(-words // page_words(words)), len(portions))
+    pages = _Pages(page_words(words), -(-words // page_words(words)), len(portions), budget)
     by_group: dict[int, list[int]] = {}
     for number in np.argsort([portion.group for portion in portions], kind="stable").tolist():
         by_group.setdefault(portions[number].group, []).append(number)
@@ -65,7 +68,8 @@ def build_rows(
 class _Pages:
     """The distinct pages of portions, and the rows made of them."""
 
-    def __init__(self, words: int, pages: int, portions: int):
+    def __init__(self, words: int, pages: int, portions: int, budget: Budget):
+        self._budget = budget
         self._words = words
         self._keys = np.zeros((portions, pages), np.uint64)
         self._pages = np.zeros((portions, pages), np.int32)
@@ -90,6 +94,7 @@ class _Pages:
         np.add.at(sums, (member, page), random_integers(width)[tokens % width])
         first = np.searchsorted(page, np.arange(sums.shape[1] + 1))
         for portion, which in zip(portions, own, strict=True):
+            self._budget.step()
             self._keys[portion] = sums[which].sum(axis=0)
             chosen = np.zeros(len(members), bool)
             chosen[which] = True
@@ -112,6 +117,8 @@ class _Pages:
         if len(length):
             keys[1:] = np.add.reduceat(self._keys[portions], start, axis=0)
         distinct, where, row_pages = np.unique(keys, return_index=True, return_inverse=True)
+        self._budget.add_table(4 * keys.size, "a list of pages")
+        self._budget.add_table(4 * self._words * len(distinct), "token bits")
         found, parts = np.array(self._found), np.zeros((len(distinct), self._words), np.uint32)
         for number, place in enumerate(where.tolist()):
             row, page = divmod(place, keys.shape[1])

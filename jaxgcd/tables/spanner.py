@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed, random_integers
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
@@ -89,6 +90,7 @@ def build_spanner(
     ends: Mapping[int, int | None],
     vocabulary: Vocabulary,
     may_follow: Mapping[int, Mapping[int, frozenset[int]]],
+    budget: Budget,
 ) -> Spanner:
     """Computes the suffix class of every token from every lexer state.
 
@@ -98,8 +100,12 @@ def build_spanner(
         vocabulary: the tokens; their suffixes are shared by all grammars.
         may_follow: for each terminal (and `IGNORED`) and scanner the terminals that some parser state takes
             right after it.
+        budget: what may be used up; `work` names the terminal with the most lexer states.
+
+    Raises:
+        GrammarTooLarge: there are too many pairs of a lexer state and a string, or too many suffix classes.
     """
-    return _Builder(graph, ends, vocabulary, may_follow).build()
+    return _Builder(graph, ends, vocabulary, may_follow, budget).build()
 
 
 class _Builder:
@@ -108,7 +114,9 @@ class _Builder:
     A label is the terminal emitted on the way and the scanners that go on, or `NO_LABEL`.
     """
 
-    def __init__(self, graph, ends, vocabulary, may_follow):
+    def __init__(self, graph, ends, vocabulary, may_follow, budget):
+        self._budget = budget
+        self._pairs = 0
         self._graph = graph
         self._strings = vocabulary.strings
         self._symbol = graph.classes[self._strings.first]
@@ -189,6 +197,7 @@ class _Builder:
             for symbol in self._symbols_into[state]:
                 begun[rests[symbol]] = True
             pairs.append(state * self._width + np.flatnonzero(begun))
+            self._count(len(pairs[-1]))
         keys = np.concatenate(pairs)
         length = self._strings.length[keys % self._width]
         longest = int(self._strings.length.max())
@@ -198,11 +207,20 @@ class _Builder:
         self._behind = [_Behind(*[np.zeros(0, np.int64)] * 3)] * (longest + 1)
         for n in range(longest, 0, -1):
             owner, label, children = self._after(self._keys[n])
+            self._count(len(children))
             known = len(waiting[n - 1])
             self._keys[n - 1], place = np.unique(
                 np.concatenate([waiting[n - 1], children]), return_inverse=True
             )
             self._behind[n] = _Behind(owner.astype(np.int32), label, place[known:].astype(np.int32))
+
+    def _count(self, pairs: int) -> None:
+        """Bounds memory and time; pairs met again count again."""
+        self._budget.step(pairs)
+        self._pairs += pairs
+        if self._pairs > self._budget.limits.suffix_pairs:
+            subject = f"{self._budget.work}: its lexer states and the vocabulary's strings form"
+            raise self._budget.exceeded("suffix_pairs", subject, "pairs", "shorten its bounded repeats")
 
     def _after(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The alternatives of each pair's first symbol: whose they are, their labels, the pairs behind."""
@@ -216,6 +234,11 @@ class _Builder:
         for keys, (owner, label, child) in zip(self._keys[1:], self._behind[1:], strict=True):
             rest = self._emit_all(label, self._values[-1][child])
             self._values.append(self._united(rest, owner, len(keys)))
+            self._budget.step(len(keys))
+            if len(self.classes) > self._budget.limits.suffix_classes:
+                subject = f"{self._budget.work}: rests of tokens have"
+                remedy = "use fewer terminals that can directly follow each other"
+                raise self._budget.exceeded("suffix_classes", subject, "different outcomes", remedy)
 
     def _emit_all(self, label: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """What the labels say and then the classes `rest`."""

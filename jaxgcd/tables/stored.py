@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxgcd.errors import StorageError
 from jaxgcd.grammar import Grammar
+from jaxgcd.lexing.automaton import Patterns
 from jaxgcd.lexing.scanner import ScannerTerminal
 from jaxgcd.parsing.table import ParseTable, Rule
 from jaxgcd.vocabulary import END_OF_TEXT, Vocabulary
@@ -38,10 +39,10 @@ class Stored:
         Raises:
             StorageError: this version of jaxgcd compiles the grammar to other tables.
         """
-        from jaxgcd.tables.compile import compile_loaded  # which imports this module
+        from jaxgcd.tables.build import build  # which imports this module
 
         if self._compiled is None:
-            compiled = compile_loaded(self.table_and_scanners(), _vocabulary_of(tables), {})
+            compiled = build(self.table_and_scanners(), _vocabulary_of(tables), Patterns())
             delta = np.asarray(tables.delta)[tuple(map(slice, compiled.graph.delta.shape))]
             if not np.array_equal(delta, compiled.graph.delta):
                 raise StorageError(

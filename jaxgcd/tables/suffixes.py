@@ -171,10 +171,10 @@ class SuffixClasses:
 
     def ending(self, exits: Iterable[tuple[int, int]], fans: Sequence[int]) -> int:
         """The class of a text that ends inside a lexeme with some exits; `fans`: what each gate leads to."""
-        found = NOTHING
+        follow: dict[int, int] = {}
         for terminal, gate in sorted(exits):
-            found = self.union(found, self.intern({terminal: fans[gate]}, frozenset()))
-        return found
+            follow[terminal] = self._fan_union(follow.get(terminal, NOTHING), fans[gate])
+        return self.intern(follow, frozenset())
 
     def ended(self, gate: Sequence[int], ends: Mapping[int, int | None]) -> int:
         """The fan of a text that ends with a lexeme whose gate leads to some lexer states.

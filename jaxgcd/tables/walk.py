@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from jaxgcd._budget import Budget
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.growing import Growing
@@ -52,7 +53,7 @@ class Walk:
         acceptance: runs suffix classes.
         groups: the sets of tokens that are checked.
         below: for each parser state those that may lie directly below it.
-        limit: the most nodes.
+        budget: what may be used up.
 
     Attributes:
         rows: the portions of each row.
@@ -65,13 +66,13 @@ class Walk:
         acceptance: Acceptance,
         groups: Sequence[Group],
         below: Sequence[tuple[int, ...]],
-        *,
-        limit: int = 200_000,
+        budget: Budget,
     ):
         self._acceptance = acceptance
         self._groups = groups
         self._below = _Below(below)
-        self._pools = Pools(acceptance, limit)
+        self._budget = budget
+        self._pools = Pools(acceptance, budget)
         self._row_number: dict[int, int] = {0: NO_ROW}
         self._node_number: dict[int, int] = {NO_POOL: NO_NODE}
         self._pool, self.skip = Growing(np.int64), Growing(np.int64)
@@ -96,6 +97,7 @@ class Walk:
         found: list[Edges] = []
         depending: list[np.ndarray] = []
         for some in _chunks(jobs, lambda job: len(self._groups[job.group].members)):
+            self._budget.step(len(some))
             groups = np.array([job.group for job in some])
             length = np.array([len(self._groups[group].members) for group in groups.tolist()])
             sums = np.concatenate([self._groups[group].sums for group in groups.tolist()])
@@ -128,6 +130,7 @@ class Walk:
             jobs = [(node, wanted) for node, wanted in self._todo.items() if wanted]
             self._todo = {}
             for some in _chunks(jobs, lambda job: job[1].bit_count()):
+                self._budget.step(len(some))
                 self._read(*self._below.unpacked(some))
 
     def _read(self, nodes: np.ndarray, states: np.ndarray) -> None:

@@ -1,0 +1,106 @@
+"""`Budget`: what one compilation may still use up, and how far it has got.
+
+Every stage is handed the one budget of the compilation. In its loops it calls `step`, which ends the
+compilation when its time is up and moves the progress bar; where it counts something that has a limit, it
+raises `exceeded`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jaxgcd._progress import Progress
+from jaxgcd.errors import GrammarTooLarge
+from jaxgcd.limits import Limits
+
+
+class Budget:
+    """The limits of one compilation, counted from now on.
+
+    Attributes:
+        limits: as given.
+        seconds: how long each stage took so far.
+        work: what is being worked on, for messages, for example "terminal NAME".
+        regex_steps: how many steps the automata of terminals took so far.
+        table_bytes: how large the tables are so far.
+    """
+
+    def __init__(self, limits: Limits | None = None, progress: Progress | None = None):
+        self.limits = limits or Limits()
+        self.seconds: dict[str, float] = {}
+        self.work = "the grammar"
+        self.regex_steps = self.table_bytes = 0
+        self._deadline = time.monotonic() + self.limits.seconds
+        self._progress = progress
+        self._stage = ""
+
+    @contextmanager
+    def stage(self, name: str, total: int | None = None) -> Iterator[None]:
+        """Times what is done within, and gives it a progress bar, of `total` steps if that is known."""
+        outer, self._stage = self._stage, name
+        begin = time.perf_counter()
+        if self._progress:
+            self._progress.begin(name, total)
+        try:
+            self.step(0)
+            yield
+        finally:
+            if self._progress:
+                self._progress.end()
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+            self._stage = outer
+
+    def step(self, steps: int = 1) -> None:
+        """Some more steps of the stage are done.
+
+        Raises:
+            GrammarTooLarge: the time is up.
+        """
+        if time.monotonic() > self._deadline:
+            raise self.exceeded(
+                "seconds",
+                f"{self.work}: compiling (now in its stage `{self._stage}`) has taken",
+                "seconds",
+                "simplify it",
+            )
+        if self._progress:
+            self._progress.advance(steps)
+
+    def expect(self, total: int) -> None:
+        """The stage will take so many steps in all, as far as is known now."""
+        if self._progress:
+            self._progress.expect(total)
+
+    def add_table(self, size: int, part: str) -> None:
+        """A part of the tables takes so many bytes; to be called before it is made.
+
+        Raises:
+            GrammarTooLarge: the tables are too large.
+        """
+        self.table_bytes += size
+        if self.table_bytes > self.limits.table_bytes:
+            subject = f"{self.work}: with {part} of {size:,} bytes, the tables take"
+            raise self.exceeded("table_bytes", subject, "bytes", "make the grammar smaller")
+
+    def exceeded(self, limit: str, subject: str, unit: str, remedy: str) -> GrammarTooLarge:
+        """The error "`subject` more than so many `unit`s; `remedy`".
+
+        Args:
+            limit: the name of the field of `Limits`.
+            subject: what exceeds it, with a verb; names the terminal or rule.
+            unit: what is counted.
+            remedy: what the user can change about the grammar.
+        """
+        value = getattr(self.limits, limit)
+        number = f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        return GrammarTooLarge(
+            f"{subject} more than {number} {unit}; {remedy}, or raise the limit "
+            f"(`limits=jaxgcd.Limits({limit}=...)`)."
+        )
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """A text as messages show it."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
