@@ -58,7 +58,7 @@ class Grammar:
     scanners: tuple[tuple[ScannerTerminal, ...], ...]
     scanner_of: tuple[int, ...]
     lexer: str
-    shown: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def called(self) -> tuple[str, ...]:
         """What messages call each terminal, by the numbers of `table`."""
@@ -144,10 +144,15 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         raise GrammarTooLarge(
             "Lark exceeds Python's recursion limit on this grammar; nest it less."
         ) from None
-    except GrammarError:
+    except (GrammarError, MemoryError):
         raise
     except (LarkError, re.error, OSError, OverflowError, ValueError) as error:
         raise GrammarError(f"Lark rejects {_place(grammar)}: {shortened(str(error), 4000)}") from error
+    except Exception as error:  # some mistakes in a grammar make Lark itself fail, with whatever error
+        said = shortened(f"{type(error).__name__}: {error}", 4000)
+        raise GrammarError(
+            f"Lark fails on {_place(grammar)} with {said}. `lark.Lark(grammar, parser='lalr')` shows where."
+        ) from error
 
 
 def _text(grammar: str | os.PathLike[str]) -> tuple[str, str]:
@@ -160,7 +165,9 @@ def _text(grammar: str | os.PathLike[str]) -> tuple[str, str]:
 
 def _shown(parser: lark.Lark) -> dict[str, str]:
     """What messages call each terminal."""
-    given = {name for name, _ in getattr(parser.grammar, "term_defs", ()) if not name.startswith("__")}
+    grammar = getattr(parser, "grammar", None)  # a saved object has lost it, and what names were given
+    terminals = grammar.term_defs if grammar else ((terminal.name, ()) for terminal in parser.terminals)
+    given = {name for name, _ in terminals if not name.startswith("__")}
     return {
         terminal.name: terminal.name
         if terminal.name in given

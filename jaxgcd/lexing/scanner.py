@@ -304,7 +304,7 @@ class _Builder:
         _, first = np.unique(block, return_index=True)
         quotient = block[watch[first]].astype(np.int32)
         accepts = [int(formula) for formula in outcome[first]]
-        reaching = distance(transitions(quotient), np.array(accepts) != FALSE) != UNREACHED
-        alive = reaching[quotient].any(axis=1)  # by at least one more byte
+        reaching = distance(transitions(watch), outcome != FALSE) != UNREACHED
+        alive = reaching[watch[first]].any(axis=1)  # by at least one more byte
         automaton = formulas.register(Automaton(self.classes, quotient, accepts, alive))
         return [formulas.atom(automaton, int(block[state])) for state in range(len(trans))]
