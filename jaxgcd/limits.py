@@ -62,7 +62,7 @@ class Limits:
     regex_nodes: int = 50_000
     regex_states: int = 50_000
     regex_steps: int = 2_000_000
-    lexer_states: int = 20_000
+    lexer_states: int = 50_000
     formulas: int = 400_000
     parser_actions: int = 1_000_000
     readings: int = 16

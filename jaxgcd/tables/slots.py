@@ -58,8 +58,12 @@ class Slots:
         self.groups: list[Group] = []
         self.sources: list[Source] = []
         self.of_state: list[tuple[Slot, ...]] = [()] * graph.n_states
+        known: dict[tuple[bytes, frozenset[int]], tuple[Slot, ...]] = {}  # many states read all tokens alike
         for state in (INITIAL, *running_states(graph)):
-            self.of_state[state] = self._slots(state, _own_terminals(graph, state))
+            key = spanner.variant[state].tobytes(), _own_terminals(graph, state)
+            if key not in known:
+                known[key] = self._slots(state, key[1])
+            self.of_state[state] = known[key]
 
     def _slots(self, state: int, own: frozenset[int]) -> tuple[Slot, ...]:
         classes, sums = self._spanner.class_sums(state)

@@ -11,7 +11,6 @@ ones, so all suffixes shared between tokens and between states are looked at onc
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,8 +21,9 @@ from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed, random_integers
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
+from jaxgcd.tables.horizon import representatives
 from jaxgcd.tables.suffixes import NOTHING, Lists, SuffixClasses
-from jaxgcd.vocabulary import Vocabulary
+from jaxgcd.vocabulary import Strings, Vocabulary
 
 NO_LABEL = 0
 """In a reading: nothing is emitted."""
@@ -111,7 +111,8 @@ def build_spanner(
 class _Builder:
     """Works on pairs of a lexer state and a string that is still to be read, as `state * width + string`.
 
-    A label is the terminal emitted on the way and the scanners that go on, or `NO_LABEL`.
+    The state stands for all that strings of that length do not tell apart. A label is the terminal emitted
+    on the way and the scanners that go on, or `NO_LABEL`.
     """
 
     def __init__(self, graph, ends, vocabulary, may_follow, budget):
@@ -124,6 +125,11 @@ class _Builder:
         fans = [self.classes.ended(gate, ends) for gate in graph.gates.tolist()]
         self._ending = np.array([self.classes.ending(exits, fans) for exits in graph.exits], np.int32)
         self._width = len(self._strings.first)
+        self._longest = int(self._strings.length.max())
+        numbers: dict[object, int] = {}
+        self._emits = np.array([numbers.setdefault(tuple(pairs), len(numbers)) for pairs in graph.accepts])
+        self._alike = representatives(graph.delta, self._emits, self._ending, self._longest, budget)
+        self._delta = self._alike[-1][graph.delta]
         self._labels: list[tuple[int, frozenset[int]]] = [(NO_LABEL, frozenset())]
         self._variant, self._readings = self._read_all()
         self._base, self._alternatives = self._flat_readings()
@@ -150,16 +156,14 @@ class _Builder:
 
     def _read_all(self) -> tuple[np.ndarray, list[list[Reading]]]:
         """The distinct readings of each symbol, and which of them each state has."""
-        delta, accepts = self._graph.delta, self._graph.accepts
+        delta = self._delta
         variant = np.zeros(delta.shape, np.int32)
         readings: list[list[Reading]] = []
         label_number = {self._labels[0]: 0}
-        emit_number: dict[object, int] = {}
-        emits = np.array([emit_number.setdefault(tuple(pairs), len(emit_number)) for pairs in accepts])
         for symbol in range(delta.shape[1]):
             # States that emit the same and go on to the same state read the symbol alike.
             _, first, alike = np.unique(
-                emits * self._graph.n_states + delta[:, symbol], return_index=True, return_inverse=True
+                self._emits * self._graph.n_states + delta[:, symbol], return_index=True, return_inverse=True
             )
             number: dict[Reading, int] = {}
             found = [number.setdefault(r, len(number)) for r in self._read(symbol, first, label_number)]
@@ -170,10 +174,10 @@ class _Builder:
 
     def _read(self, symbol: int, states: np.ndarray, label_number: dict) -> Iterator[Reading]:
         """The readings of one symbol in some states."""
-        behind = self._graph.delta[self._graph.gates, symbol].tolist()
+        behind = self._delta[self._graph.gates, symbol].tolist()
         emitting: dict[tuple[int, int], Reading] = {}
         for state in states.tolist():
-            target = int(self._graph.delta[state, symbol])
+            target = int(self._delta[state, symbol])
             found: Reading = ((NO_LABEL, target),) if target != DEAD else ()
             for pair in self._graph.accepts[state]:
                 if pair not in emitting:
@@ -190,29 +194,32 @@ class _Builder:
 
     def _collect(self, tokens: list[np.ndarray]) -> None:
         """Finds all pairs that matter, from long strings to short ones."""
-        rests = [np.unique(self._strings.rest[self._strings.token_string[ids]]) for ids in tokens]
-        pairs = [np.zeros(0, np.int64)]
-        for state in sorted(self._symbols_into):
-            begun = np.zeros(self._width, bool)
-            for symbol in self._symbols_into[state]:
-                begun[rests[symbol]] = True
-            pairs.append(state * self._width + np.flatnonzero(begun))
-            self._count(len(pairs[-1]))
-        keys = np.concatenate(pairs)
-        length = self._strings.length[keys % self._width]
-        longest = int(self._strings.length.max())
-        keys = keys[np.argsort(length, kind="stable")]
-        waiting = np.split(keys, np.cumsum(np.bincount(length, minlength=longest + 1))[:-1])
+        waiting = self._begun(tokens)
         self._keys = list(waiting)
-        self._behind = [_Behind(*[np.zeros(0, np.int64)] * 3)] * (longest + 1)
-        for n in range(longest, 0, -1):
-            owner, label, children = self._after(self._keys[n])
+        self._behind = [_Behind(*[np.zeros(0, np.int64)] * 3)] * (self._longest + 1)
+        for n in range(self._longest, 0, -1):
+            owner, label, children = self._after(self._keys[n], self._alike[n - 1])
             self._count(len(children))
             known = len(waiting[n - 1])
             self._keys[n - 1], place = np.unique(
                 np.concatenate([waiting[n - 1], children]), return_inverse=True
             )
             self._behind[n] = _Behind(owner.astype(np.int32), label, place[known:].astype(np.int32))
+
+    def _begun(self, tokens: list[np.ndarray]) -> list[np.ndarray]:
+        """For each length the pairs of what tokens go on with and the states behind their first symbols."""
+        states = np.array(sorted(self._symbols_into), np.int64)
+        into = np.zeros((len(states), len(tokens)), bool)
+        for row, state in zip(into, states.tolist(), strict=True):
+            row[self._symbols_into[state]] = True
+        rests, found = _Rests(self._strings, tokens), []
+        for n, alike in enumerate(self._alike):
+            if n == 0 or alike is not self._alike[n - 1]:
+                groups = _by_symbols(alike[states], into)
+            keys = [(some[:, None] * self._width + rests.of(symbols)[n]).ravel() for symbols, some in groups]
+            self._count(sum(map(len, keys)))
+            found.append(np.concatenate([np.zeros(0, np.int64), *keys]))
+        return found
 
     def _count(self, pairs: int) -> None:
         """Bounds memory and time; pairs met again count again."""
@@ -222,12 +229,15 @@ class _Builder:
             subject = f"{self._budget.work}: its lexer states and the vocabulary's strings form"
             raise self._budget.exceeded("suffix_pairs", subject, "pairs", "shorten its bounded repeats")
 
-    def _after(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The alternatives of each pair's first symbol: whose they are, their labels, the pairs behind."""
+    def _after(self, keys: np.ndarray, alike: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The alternatives of each pair's first symbol: whose they are, their labels, the pairs behind.
+
+        `alike`: the states that stand for others with strings that are one symbol shorter.
+        """
         states, strings = np.divmod(keys, self._width)
         symbols = self._symbol[strings]
         owner, label, target = self._alternatives.of(self._base[symbols] + self._variant[states, symbols])
-        return owner, label, target * self._width + self._strings.rest[strings[owner]]
+        return owner, label, alike[target].astype(np.int64) * self._width + self._strings.rest[strings[owner]]
 
     def _evaluate(self) -> None:
         self._values = [self._ending[self._keys[0] // self._width]]
@@ -279,25 +289,33 @@ class _Builder:
         rests = [self._strings.rest[self._strings.token_string[ids]] for ids in tokens]
         columns: list[dict[int, _Column]] = [{} for _ in tokens]
         classes = np.zeros(self._width, np.int32)
-        for state, strings, values in self._by_state():
-            classes[strings] = values
-            for symbol in self._symbols_into.get(state, ()):
+        for state, pieces in self._by_state():
+            for strings, values in pieces:
+                classes[strings] = values
+            for symbol in self._symbols_into[state]:
                 found = classes[rests[symbol]]
                 kept = np.flatnonzero(found)
                 columns[symbol][state] = _Column(kept.astype(np.int32), found[kept])
-            classes[strings] = NOTHING
+            for strings, _ in pieces:
+                classes[strings] = NOTHING
         return columns
 
-    def _by_state(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """For each state the strings of its pairs, and their suffix classes."""
-        states, strings = np.divmod(np.concatenate(self._keys), self._width)
-        few = self._graph.n_states <= 1 << 16  # NumPy has a linear sort for 16 bits
-        order = np.argsort(states.astype(np.uint16) if few else states, kind="stable")
-        strings, values = strings[order], np.concatenate(self._values)[order]
-        ends = np.cumsum(np.bincount(states, minlength=self._graph.n_states))
-        for state, (begin, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
-            if begin < end:
-                yield state, strings[begin:end], values[begin:end]
+    def _by_state(self) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
+        """For each state that some symbol leads to the strings of its pairs, and their suffix classes, in
+        pieces.
+        """
+        states = np.array(sorted(self._symbols_into), np.int64)
+        pieces: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in states]
+        for alike, keys, values in zip(self._alike, self._keys, self._values, strict=True):
+            order = np.argsort(keys) if keys is self._keys[-1] else slice(None)
+            owners, strings = np.divmod(keys[order], self._width)
+            values = values[order]
+            begin = np.searchsorted(owners, alike[states]).tolist()
+            end = np.searchsorted(owners, alike[states], side="right").tolist()
+            for own, first, last in zip(pieces, begin, end, strict=True):
+                if first < last:
+                    own.append((strings[first:last], values[first:last]))
+        yield from zip(states.tolist(), pieces, strict=True)
 
     def _blocks_of(
         self, readings: list, columns: dict[int, _Column], random: np.ndarray, size: int
@@ -323,6 +341,40 @@ class _Builder:
         united = self._united(emitted, np.concatenate(owner), int(first[-1]))
         pieces = zip(found, np.split(united, first[1:-1]), strict=True)
         return [Block(part, sums, classes) for (part, sums, _), classes in pieces]
+
+
+class _Rests:
+    """What tokens go on with behind their first symbols."""
+
+    def __init__(self, strings: Strings, tokens: list[np.ndarray]):
+        self._count = len(strings)
+        self._ends = np.cumsum(np.bincount(strings.length))[:-1]  # their ids are sorted by length
+        self._rests = [strings.rest[strings.token_string[ids]] for ids in tokens]
+        self._known: dict[bytes, list[np.ndarray]] = {}
+
+    def of(self, symbols: np.ndarray) -> list[np.ndarray]:
+        """For each length the strings behind some symbols, `bool[symbols]`."""
+        key = symbols.tobytes()
+        if key not in self._known:
+            begun = np.zeros(self._count, bool)
+            for symbol in np.flatnonzero(symbols).tolist():
+                begun[self._rests[symbol]] = True
+            found = np.flatnonzero(begun)
+            self._known[key] = np.split(found, np.searchsorted(found, self._ends))
+        return self._known[key]
+
+
+def _by_symbols(states: np.ndarray, into: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Sets of symbols, `bool[symbols]`, and the states, given repeatedly, that just these lead to.
+
+    Args:
+        states: `int[n]`, not in order.
+        into: `bool[n, symbols]`, the symbols that lead to each.
+    """
+    order = np.argsort(states, kind="stable")
+    distinct, first = np.unique(states[order], return_index=True)
+    sets, which = np.unique(np.bitwise_or.reduceat(into[order], first, axis=0), axis=0, return_inverse=True)
+    return [(symbols, distinct[which.ravel() == number]) for number, symbols in enumerate(sets)]
 
 
 def _emitting(terminal: int, row: list[int], follow: tuple[int, ...], label_number: dict) -> Reading:
