@@ -102,7 +102,7 @@ def load_grammar(
     shown = _shown(parser)
     for terminal in parser.terminals:
         patterns.names.setdefault(terminal.pattern.to_regexp(), shown[terminal.name])
-    with budget.stage("lexer"):
+    with budget.stage("scanners"):
         scanners, scanner_of = read_scanners(parser, patterns, states)
     return Grammar(table, scanners, scanner_of, lexer, shown)
 

@@ -1,6 +1,7 @@
 """`jaxgcd compile`: a grammar for a vocabulary, its sizes, and a file of its tables."""
 
 import json as json_format
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,8 @@ from .options import (
     Lexer,
     LexerOption,
     MaxDepth,
+    Quiet,
+    Seconds,
     Start,
 )
 from .show import show_report
@@ -58,6 +61,8 @@ def compile_command(
     max_depth: MaxDepth = 64,
     exact: Exact = False,
     cache: CacheFolder = None,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
 ) -> ExitCode:
     """Compile a grammar, and show sizes, times, and whether its masks are exact.
 
@@ -71,13 +76,13 @@ def compile_command(
       jaxgcd compile json.lark model/ --save-vocabulary tokens.jaxgcd
       jaxgcd compile sql.lark tokens.jaxgcd --exact --json
     """
-    options = GrammarOptions(start, lexer.value, check.value, max_depth, exact, cache)
+    options = GrammarOptions(start, lexer.value, check.value, max_depth, exact, cache, seconds)
     if inputs.is_saved(grammar):
         raise typer.BadParameter("this file is compiled already; see jaxgcd inspect", param_hint="GRAMMAR")
     tokens = inputs.load_vocabulary(vocabulary, eos or [])
     if save_vocabulary is not None:
         tokens.save(save_vocabulary)
-    tables = inputs.load_tables(grammar, tokens, options)
+    tables = inputs.load_tables(grammar, tokens, options, progress=not quiet and sys.stderr.isatty())
     if save is not None:
         jaxgcd.save(save, tables)
     assert tables.report is not None  # they were just compiled

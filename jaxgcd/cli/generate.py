@@ -23,6 +23,7 @@ from .options import (
     LexerOption,
     MaxDepth,
     Quiet,
+    Seconds,
     Start,
 )
 
@@ -126,6 +127,7 @@ def generate_command(
     max_depth: MaxDepth = 64,
     exact: Exact = False,
     cache: CacheFolder = None,
+    seconds: Seconds = None,
 ) -> ExitCode:
     """A model answers prompts with texts that the grammar parses.
 
@@ -146,13 +148,14 @@ def generate_command(
         raise typer.BadParameter("at 0 all samples are the same", param_hint="--temperature")
     if raw and system is not None:
         raise typer.BadParameter("there is no system message without a chat template", param_hint="--system")
-    options = GrammarOptions(start, lexer.value, check.value, max_depth, exact, cache)
+    options = GrammarOptions(start, lexer.value, check.value, max_depth, exact, cache, seconds)
     drawing = Drawing(max_new_tokens, seed, batch_size, {"temperature": temperature})
     prompts = inputs.read_prompts(prompt or [], files, lists)
-    loaded = inputs.load_model(model, dtype.value, progress=not quiet and sys.stderr.isatty())
+    bars = not quiet and sys.stderr.isatty()
+    loaded = inputs.load_model(model, dtype.value, progress=bars)
     encoded = [encode(loaded, text, raw=raw, system=system) for text in prompts]
     vocabulary = loaded.vocabulary()
-    tables = inputs.load_tables(grammar, vocabulary, options)
+    tables = inputs.load_tables(grammar, vocabulary, options, progress=bars)
     found = answers(loaded, vocabulary, tables, encoded, samples, drawing)
     bar = tqdm(found, total=samples * len(encoded), unit="answer", disable=True if quiet else None)
     incomplete = 0

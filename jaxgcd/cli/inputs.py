@@ -103,7 +103,9 @@ def is_saved(path: str) -> bool:
         return file.read(len(_container.MAGIC)) == _container.MAGIC
 
 
-def load_tables(grammar: str, vocabulary: jaxgcd.Vocabulary, options: GrammarOptions) -> jaxgcd.Tables:
+def load_tables(
+    grammar: str, vocabulary: jaxgcd.Vocabulary, options: GrammarOptions, *, progress: bool
+) -> jaxgcd.Tables:
     """A grammar compiled for a vocabulary, or the tables of a file that were."""
     if not is_saved(grammar):
         source = read_text(STDIN) if grammar == STDIN else Path(grammar)
@@ -116,11 +118,13 @@ def load_tables(grammar: str, vocabulary: jaxgcd.Vocabulary, options: GrammarOpt
             max_depth=options.max_depth,
             exact=options.exact,
             cache=options.cache,
+            limits=jaxgcd.Limits(seconds=options.seconds) if options.seconds else None,
+            progress=progress,
         )
     if options != GrammarOptions():
         raise typer.BadParameter(
-            "this file is compiled already: --start, --lexer, --check, --max-depth, --exact and --cache are "
-            "for its grammar's text",
+            "this file is compiled already: --start, --lexer, --check, --max-depth, --exact, --cache and "
+            "--seconds are for its grammar's text",
             param_hint="GRAMMAR",
         )
     tables = jaxgcd.load(grammar)

@@ -54,6 +54,16 @@ CacheFolder = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        "--seconds",
+        min=0.001,
+        help="Give up on a grammar after so long.",
+        show_default="300",
+        rich_help_panel=_PANEL,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON for programs instead of text for people.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no remarks.")]
 
@@ -68,3 +78,4 @@ class GrammarOptions:
     max_depth: int = 64
     exact: bool = False
     cache: Path | None = None
+    seconds: float | None = None

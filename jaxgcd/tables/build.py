@@ -55,7 +55,7 @@ def build(loaded: Grammar, vocabulary: Vocabulary, patterns: Patterns) -> Compil
         budget.work = f"terminal {loaded.called()[_widest_terminal(graph)]}"
         ends = _ends(viability, boundaries)
         spanner = build_spanner(graph, ends, vocabulary, _may_follow(loaded, after), budget)
-    with budget.stage("walk"):
+    with budget.stage("slots"):
         budget.work = f"the stack walk (rule {_widest_rule(table)} occurs in the most states)"
         slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
