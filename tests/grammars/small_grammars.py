@@ -132,6 +132,8 @@ LEXING = [
     Small("blank eats the separator", 'start: "a" S "a" | "a" "b"\nS: /-a/\n%ignore /-+/', "ab-"),
     Small("lookahead", "start: A B?\nA: /a(?=b)/\nB: /b+/", "ab"),
     Small("negative lookahead", "start: (A | B)+\nA: /a(?!b)/\nB: /ab+/", "ab"),
+    Small("counts that most tokens do not tell apart", "start: A+\nA: /a[bc]{0,6}a/", "abc", longest=7),
+    Small("counts of letters of two bytes", "start: A+\nA: /é{0,5}a/", "éa"),
     Small("lookbehind within", "start: (A | B)+\nA: /[ab](?<=a)/\nB: /cb?/", "abc"),
 ]
 
