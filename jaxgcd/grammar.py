@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import lark
@@ -117,7 +117,7 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
     sizes: list[Sizes] = []
 
     def build() -> lark.Lark:
-        text, source = _text(grammar)
+        text, source = read_text(grammar, budget)
         check_text(text, budget)
         builder = GrammarBuilder()
         builder.load_grammar(text, source)
@@ -125,21 +125,8 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         sizes[0].check(budget)
         return lark.Lark(builder.build(), parser="lalr", lexer=lexer, start=start, source_path=source)
 
-    objects = sys.getallocatedblocks()
-
-    def watch(seconds: float) -> None:
-        budget.step(0)
-        exceeded = {
-            "lark_seconds": seconds > budget.limits.lark_seconds,
-            "lark_objects": sys.getallocatedblocks() - objects > budget.limits.lark_objects,
-        }
-        for limit in (name for name, met in exceeded.items() if met):
-            subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
-            remedy = "make one terminal of many words; note that terminals made of terminals multiply"
-            raise budget.exceeded(limit, subject, f"{limit[5:]} for it", remedy)
-
     try:
-        return supervised(build, watch)
+        return supervised(build, _watch(budget, sizes))
     except RecursionError:
         raise GrammarTooLarge(
             "Lark exceeds Python's recursion limit on this grammar; nest it less."
@@ -155,12 +142,47 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         ) from error
 
 
-def _text(grammar: str | os.PathLike[str]) -> tuple[str, str]:
-    """A grammar's text, and where it comes from."""
+def _watch(budget: Budget, sizes: list[Sizes]) -> Callable[[float], None]:
+    """Bounds what Lark uses; `sizes` has those of the grammar, or not yet."""
+    objects = sys.getallocatedblocks()
+
+    def watch(seconds: float) -> None:
+        budget.step(0)
+        exceeded = {
+            "lark_seconds": seconds > budget.limits.lark_seconds,
+            "lark_objects": sys.getallocatedblocks() - objects > budget.limits.lark_objects,
+        }
+        for limit in (name for name, met in exceeded.items() if met):
+            subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
+            remedy = "make one terminal of many words; note that terminals made of terminals multiply"
+            raise budget.exceeded(limit, subject, f"{limit[5:]} for it", remedy)
+
+    return watch
+
+
+def imported_files(text: str, source: str, budget: Budget) -> dict[str, str]:
+    """The files that a grammar's text imports, Lark's own ones included, and digests of their contents.
+
+    Raises:
+        GrammarTooLarge: it is too large.
+        Exception: whatever else Lark raises.
+    """
+
+    def read() -> dict[str, str]:
+        check_text(text, budget)
+        builder = GrammarBuilder()
+        builder.load_grammar(text, source)
+        return {str(path): digest for path, digest in builder.used_files.items()}
+
+    return supervised(read, _watch(budget, []))
+
+
+def read_text(grammar: str | os.PathLike[str], budget: Budget) -> tuple[str, str]:
+    """A grammar's text, or slightly more of it than is allowed, and where it comes from."""
     if isinstance(grammar, str):
         return grammar, "<string>"
     with open(grammar, encoding="utf8") as file:
-        return file.read(), os.fsdecode(grammar)
+        return file.read(budget.limits.grammar_characters + 1), os.fsdecode(grammar)
 
 
 def _shown(parser: lark.Lark) -> dict[str, str]:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import jaxgcd
+from jaxgcd._budget import Budget
 from jaxgcd.tables import key as keys
 from jaxgcd.tables.cache import through_cache
 
@@ -107,7 +108,7 @@ def _postlex() -> Any:
 
 def key(grammar: Any = NESTED, vocabulary: jaxgcd.Vocabulary = VOCABULARY, **options: Any) -> str:
     options = {"start": "start", "lexer": "contextual", "check": "device", "max_depth": 64, **options}
-    found = keys.compile_key(grammar, vocabulary, options)
+    found = keys.compile_key(grammar, vocabulary, options, Budget())
     assert found is not None and len(found) == 40
     return found
 
@@ -156,11 +157,12 @@ def test_whatever_the_tables_follow_from_changes_the_key(
 def test_the_key_does_not_depend_on_the_process() -> None:
     code = f"""
 import lark, jaxgcd
+from jaxgcd._budget import Budget
 from jaxgcd.tables.key import compile_key
 vocabulary = jaxgcd.Vocabulary({TOKENS!r}, eos=[7], special=[0, 1, 2, 3])
 options = {{"max_depth": 64, "start": "start", "lexer": "contextual", "check": "device"}}
 for grammar in ({NESTED!r}, lark.Lark({NESTED!r}, parser="lalr")):
-    print(compile_key(grammar, vocabulary, options))
+    print(compile_key(grammar, vocabulary, options, Budget()))
 """
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)}
     output = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
@@ -223,7 +225,8 @@ def test_a_grammar_that_changes_while_it_is_compiled_is_not_kept(tmp_path: Path)
         path.write_text('start: "b"')
         return jaxgcd.compile_grammar(path, VOCABULARY)
 
-    through_cache(tmp_path / "cache", fresh, path, VOCABULARY, {"start": "start", "lexer": "contextual"})
+    options = {"start": "start", "lexer": "contextual"}
+    through_cache(tmp_path / "cache", fresh, path, VOCABULARY, options, Budget())
     assert not entries(tmp_path / "cache")
 
 

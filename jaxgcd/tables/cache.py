@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import lark
 
+from jaxgcd._budget import Budget
 from jaxgcd._files import TEMPORARY
 from jaxgcd.errors import StorageError, StorageWarning
 from jaxgcd.tables.arrays import Tables
@@ -165,16 +166,19 @@ def through_cache(
     grammar: str | os.PathLike[str] | lark.Lark,
     vocabulary: Vocabulary,
     options: dict[str, Any],
+    budget: Budget,
 ) -> Tables:
     """The tables from the cache, or fresh ones, which are then in the cache."""
     cache = cache if isinstance(cache, CompileCache) else CompileCache(cache)
     begin = time.perf_counter()
-    key = compile_key(grammar, vocabulary, options)
+    key = compile_key(grammar, vocabulary, options, budget)
     found = key and cache.lookup(key, vocabulary)
     if found and found.report:
         seconds = {"load": time.perf_counter() - begin}
         return replace(found, report=replace(found.report, seconds=seconds, cached=True))
     tables = fresh()
-    if key and key == compile_key(grammar, vocabulary, options):  # no imported file has changed meanwhile
+    if key and key == compile_key(
+        grammar, vocabulary, options, budget
+    ):  # no imported file has changed meanwhile
         cache.store(key, tables)
     return tables

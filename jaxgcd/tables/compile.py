@@ -118,7 +118,7 @@ def compile_grammar(
     else:
         # Of all limits this one alone changes tables.
         key = options | {"stack_cases": budget.limits.stack_cases}
-        tables = through_cache(cache, fresh, grammar, vocabulary, key)
+        tables = through_cache(cache, fresh, grammar, vocabulary, key, budget)
     _judge(tables, exact)
     return tables
 

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import lark
-from lark.exceptions import LarkError
-from lark.load_grammar import GrammarBuilder
 
+from jaxgcd._budget import Budget
 from jaxgcd._container import FORMAT
 from jaxgcd._version import version
-from jaxgcd.grammar import load_grammar
+from jaxgcd.grammar import imported_files, load_grammar, read_text
+from jaxgcd.lexing.automaton import Patterns
 from jaxgcd.tables.stored import grammar_to_json
 from jaxgcd.vocabulary import Vocabulary
 
@@ -37,7 +37,10 @@ _OTHER_IMPORT = re.compile(r"%import(?![ \t]*[A-Za-z_])")
 
 
 def compile_key(
-    grammar: str | os.PathLike[str] | lark.Lark, vocabulary: Vocabulary, options: Mapping[str, Any]
+    grammar: str | os.PathLike[str] | lark.Lark,
+    vocabulary: Vocabulary,
+    options: Mapping[str, Any],
+    budget: Budget,
 ) -> str | None:
     """The key, as a file's name can be; None where the grammar cannot be read.
 
@@ -45,39 +48,32 @@ def compile_key(
         grammar: as for `compile_grammar`.
         vocabulary: the tokens.
         options: all further arguments that the tables follow from.
+        budget: what reading the grammar may use up.
 
     Raises:
         GrammarError: a `lark.Lark` object is refused.
+        GrammarTooLarge: it is too large.
     """
     if isinstance(grammar, lark.Lark):
-        loaded = load_grammar(grammar, start=options["start"], lexer=options["lexer"])
+        patterns = Patterns(budget=budget)
+        loaded = load_grammar(grammar, start=options["start"], lexer=options["lexer"], patterns=patterns)
         sources: Any = grammar_to_json(loaded).decode()
     else:
-        sources = _sources(grammar)
+        sources = _sources(grammar, budget)
     if sources is None:
         return None
     parts = [_environment(), sources, vocabulary.fingerprint, sorted(options.items())]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()
 
 
-def _sources(grammar: str | os.PathLike[str]) -> list[Any] | None:
+def _sources(grammar: str | os.PathLike[str], budget: Budget) -> list[Any] | None:
     """The text of a grammar, and path and content of what it imports."""
     try:
-        if isinstance(grammar, str):
-            return [grammar, _imports(grammar, "<string>")]
-        path = os.fsdecode(grammar)
-        text = Path(path).read_text(encoding="utf8")
-        return [text, _imports(text, path)]
-    except (LarkError, OSError, ValueError, TypeError, RecursionError):
+        text, source = read_text(grammar, budget)
+        found = imported_files(text, source, budget) if _OTHER_IMPORT.search(text) else {}
+    except Exception:
         return None  # compiling it says what is wrong
-
-
-def _imports(text: str, source: str) -> list[tuple[str, str]]:
-    if not _OTHER_IMPORT.search(text):
-        return []
-    builder = GrammarBuilder()
-    builder.load_grammar(text, source)
-    return sorted((str(path), digest) for path, digest in builder.used_files.items())
+    return [text, sorted(found.items())]
 
 
 @functools.cache
