@@ -97,11 +97,8 @@ class Compiled:
         return self.acceptance.entries(np.full(len(classes), parser_state), classes)
 
     def _produces(self, suffix_class: int, sequence: list[int]) -> bool:
-        follow = dict(self.spanner.classes.members[suffix_class].follow)
-        rest = follow.get(sequence[0])
-        if rest is None:
-            return False
-        after = self.spanner.classes.fan_classes(rest).values()
-        if len(sequence) > 1:
-            return any(self._produces(suffix_class, sequence[1:]) for suffix_class in after)
-        return any(self.spanner.classes.members[suffix_class].open for suffix_class in after)
+        classes, after = self.spanner.classes, {suffix_class}
+        for terminal in sequence:
+            fans = (dict(classes.members[suffix_class].follow).get(terminal) for suffix_class in after)
+            after = {other for fan in fans if fan is not None for other in classes.fan_classes(fan).values()}
+        return any(classes.members[suffix_class].open for suffix_class in after)
