@@ -64,8 +64,10 @@ def parse_table_from_lark(parser: lark.Lark, start: str) -> tuple[ParseTable, li
     )
     rule_number = {rule: i for i, rule in enumerate(rules)}
     names = sorted({name for state in order for name in states[state]} | {END})
-    nonterminals = tuple(sorted({rule.origin.name for rule in rules}))
-    terminals = ("", *(name for name in names if name not in set(nonterminals)))
+    # A rule that no action reduces by may have a goto all the same.
+    origins = {rule.origin.name for rule in [*rules, *parser.rules]}
+    nonterminals = tuple(name for name in names if name in origins)
+    terminals = ("", *(name for name in names if name not in origins))
     terminal_number = {name: i for i, name in enumerate(terminals)}
     nonterminal_number = {name: i for i, name in enumerate(nonterminals)}
 

@@ -72,6 +72,7 @@ class Acceptance:
         self._scanner_of = np.array(scanner_of)
         self._fans = classes.fan_table(max(scanner_of) + 1)
         self._flat = classes.parts()
+        self._emitted = {terminal for follow, _ in classes.members for terminal, _ in follow}
         # With several readings of one text, the text may be viable through another one. A reading that
         # shifts into a state that is dead on every stack is dropped, so only a mixed verdict leaves a doubt.
         trusted = runs == 1 or viability.all_viable
@@ -201,7 +202,7 @@ class Acceptance:
         """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
         for missing in np.unique(state[self._begun[state, OPEN] == UNKNOWN]).tolist():
             self._begun[missing] = _FAILED
-            for t in self._machine.table.action[missing >> 1]:
+            for t in self._machine.table.action[missing >> 1].keys() & self._emitted:
                 fed = self._machine.feed((missing >> 1,), t)
                 self._begun[missing, t] = self._step(fed, t, bool(missing & 1))
         found = yield self._continued(self._begun[state, terminal], rest)

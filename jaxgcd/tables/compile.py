@@ -26,9 +26,10 @@ from jaxgcd.lexing.formula import Formulas
 from jaxgcd.lexing.graph import build_graph
 from jaxgcd.lexing.runs import Context, max_runs
 from jaxgcd.lexing.scanner import IGNORED, build_scanners
-from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
+from jaxgcd.parsing.live import live_table
+from jaxgcd.parsing.machine import EndlessReductions, Machine, predecessors, shift_targets, step_slack
 from jaxgcd.parsing.table import START_STATE, ParseTable
-from jaxgcd.parsing.viability import DEAD, Viability
+from jaxgcd.parsing.viability import DEAD, TooMany, Viability
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.cache import CompileCache, through_cache
@@ -166,16 +167,18 @@ def compile_loaded(loaded: Grammar, vocabulary: Vocabulary, seconds: dict[str, f
         boundaries = boundary_classes(graph)
     with _stage(seconds, "viability"):
         machine = Machine(table)
-        slack = step_slack(machine, sorted({t for exits in boundaries.exits for t, _ in exits}))
         viability = Viability(machine, boundaries, loaded.scanner_of)
+        slack = _slack(machine, boundaries)
         if viability.verdict(START_STATE, boundaries.initial) == DEAD:
-            raise GrammarError(_empty_language(table, boundaries))
+            raise GrammarError(_empty_language(table, boundaries, slack))
         runs = max_runs(graph, _context(table, loaded.scanner_of, START_STATE), after)
         if runs > MAX_RUNS:
             raise GrammarTooLarge(
                 f"A text may have {runs} readings at once, more than {MAX_RUNS}: too many lexemes can be "
                 "taken back. Look for terminals that begin with another one and go on without bound."
             )
+    if isinstance(slack, EndlessReductions):
+        return compile_loaded(_live(loaded, viability, slack), vocabulary, seconds)
     with _stage(seconds, "spanner"):
         may_follow = {terminal: _takes(contexts) for terminal, contexts in enumerate(after)}
         may_follow[IGNORED] = _takes(
@@ -242,13 +245,39 @@ def _takes(contexts: Iterable[Context]) -> dict[int, frozenset[int]]:
     return takes
 
 
-def _empty_language(table: ParseTable, boundaries: Boundaries) -> str:
-    emitted = {t for exits in boundaries.exits for t, _ in exits}
+def _slack(machine: Machine, boundaries: Boundaries) -> int | EndlessReductions:
+    try:
+        return step_slack(machine, sorted(_emitted(boundaries)))
+    except EndlessReductions as error:
+        return error
+
+
+def _live(loaded: Grammar, viability: Viability, endless: EndlessReductions) -> Grammar:
+    """The grammar without the actions that no viable text comes to, some of which never end."""
+    table = loaded.table
+    try:
+        table = live_table(table, viability.stacks()) if viability.complete else table
+    except TooMany:
+        pass
+    except EndlessReductions as error:
+        endless = error
+    if table == loaded.table:
+        raise GrammarError(str(endless))
+    return dataclasses.replace(loaded, table=table)
+
+
+def _emitted(boundaries: Boundaries) -> set[int]:
+    return {t for exits in boundaries.exits for t, _ in exits}
+
+
+def _empty_language(table: ParseTable, boundaries: Boundaries, slack: int | EndlessReductions) -> str:
     used = {t for actions in table.action for t in actions}
-    never = sorted(table.terminals[t] for t in used - emitted)
+    never = sorted(table.terminals[t] for t in used - _emitted(boundaries))
     text = "No text that the vocabulary can spell is in the language of this grammar."
     if never:
         text += f" The scanner never emits {', '.join(never)}: another one matches first, or nothing does."
+    if isinstance(slack, EndlessReductions):
+        text += f" {slack}"
     return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."
 
 
