@@ -8,6 +8,7 @@ All functions are pure and take the tables first; they are jitted, and can be ca
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
@@ -118,6 +120,7 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
 
     A token that cannot be read makes the row STUCK, one that needs more than `max_depth` makes it OVERFLOW,
     EOS at the end of a valid text makes it FINISHED; in all three cases the row otherwise stays as it was.
+    Where masks may lead to a dead end (`Tables.report`), a row that has come to one is STUCK as well.
     Rows that are not running do not change. Whether a token is allowed is `allowed`'s answer: one that is not
     may be found out only later.
 
@@ -134,7 +137,18 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
             f"{state.status.shape}, or one for all."
         )
     token = jnp.broadcast_to(token.astype(jnp.int32), state.status.shape)
-    return over_batch(functools.partial(row_advance, tables), state.status.ndim)(state, token)
+    after = over_batch(functools.partial(row_advance, tables), state.status.ndim)(state, token)
+    return without_dead_ends(tables, after)
+
+
+def without_dead_ends(tables: Tables, state: State) -> State:
+    """Rows to which no token is left are STUCK; none is looked for where the masks are exact."""
+
+    def sought(state: State) -> State:
+        stuck = (state.status == Status.RUNNING) & ~viable(tables, state)[1]
+        return dataclasses.replace(state, status=jnp.where(stuck, Status.STUCK, state.status))
+
+    return lax.cond((tables.dead_ends > 0).any(), sought, lambda state: state, state)
 
 
 def over_batch(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Int32
 
-from jaxgcd.decoding import over_batch, unpack, viable
+from jaxgcd.decoding import over_batch, unpack, viable, without_dead_ends
 from jaxgcd.errors import ShapeError
 from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
 from jaxgcd.state import State, Status, select
@@ -89,7 +89,9 @@ def _jump_forward(tables: Tables, state: State, *, max_length: int, unit: str):
 
     running, length = state.status == Status.RUNNING, 0 * state.status
     run = jnp.broadcast_to(length[..., None], (*length.shape, max_length))
-    return lax.while_loop(lambda carry: carry[0], jump, (running.any(), state, run, length))[1:]
+    carry = (running.any(), state, run, length)
+    _, state, run, length = lax.while_loop(lambda carry: carry[0], jump, carry)
+    return without_dead_ends(tables, state), run, length
 
 
 def _hop(tables: Tables, state: State, room: Array, unit: str) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ class Status(enum.IntEnum):
     FINISHED = 1
     """EOS was read, and the text is in the language."""
     STUCK = 2
-    """The last token was not allowed, or none was."""
+    """The last token was not allowed, or no token is left."""
     OVERFLOW = 3
     """The last token needed a deeper stack than `max_depth`."""
 

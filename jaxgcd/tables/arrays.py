@@ -64,6 +64,8 @@ class Tables:
     """The lexer state before any text; 0 where there is no such grammar."""
     start_parser: Int32[Array, " grammars"] = _sized("grammars", into="parser_states")
     """The parser state at the bottom of the stack."""
+    dead_ends: Int32[Array, " grammars"] = _sized("grammars")
+    """1 where the masks may lead to a dead end (see `Report.exact`)."""
     symbol_class: Int32[Array, " symbols"] = _sized("symbols")
     """Symbol (byte, or 256 for the end of the text) to symbol class."""
     delta: Int32[Array, "lexer_states symbol_classes"] = _sized(

@@ -135,10 +135,12 @@ def _fresh(
         with _stage(seconds, "lark"):
             loaded = load_grammar(grammar, start=start, lexer=lexer)
         compiled = compile_loaded(loaded, vocabulary, seconds)
+        if not compiled.begins():
+            raise GrammarError(_cannot_begin(compiled))
         with _stage(seconds, "pack"):
             host = register(CompiledReference(compiled)) if check == "host" else 0
             tables = pack(compiled, max_depth=max_depth, check=check, host=host)
-    reasons = tuple(_reasons(compiled))
+    reasons = compiled.reasons()
     report = Report(not reasons, reasons, seconds, {**compiled.counts(), "bytes": tables.nbytes})
     return dataclasses.replace(tables, report=report, compiled=compiled)
 
@@ -245,6 +247,13 @@ def _takes(contexts: Iterable[Context]) -> dict[int, frozenset[int]]:
     return takes
 
 
+def _cannot_begin(compiled: Compiled) -> str:
+    return (
+        "No text that the vocabulary can spell is in the language of this grammar: no token begins one, and "
+        "the empty text is not in it.\n" + "\n".join(compiled.reasons())
+    )
+
+
 def _slack(machine: Machine, boundaries: Boundaries) -> int | EndlessReductions:
     try:
         return step_slack(machine, sorted(_emitted(boundaries)))
@@ -279,14 +288,3 @@ def _empty_language(table: ParseTable, boundaries: Boundaries, slack: int | Endl
     if isinstance(slack, EndlessReductions):
         text += f" {slack}"
     return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."
-
-
-def _reasons(compiled: Compiled) -> Iterator[str]:
-    if not compiled.viability.complete:
-        yield (
-            "the check which parser stacks can be completed met its limit, so that a conflict "
-            "resolved by Lark may lead to a dead end"
-        )
-    used = compiled.used_bytes()
-    for byte in sorted(used - compiled.vocabulary.single_bytes):
-        yield f"no token is the single byte 0x{byte:02X}; a text that needs it may not be spelled to its end"

@@ -83,7 +83,7 @@ def _read(tables: Tables) -> Arrays:
     fields = [field.name for field in dataclasses.fields(Tables) if "dims" in field.metadata]
     arrays = {name: np.asarray(getattr(tables, name)).astype(np.int64) for name in fields}
     if tables.grammars > 1:
-        arrays |= {name: arrays[name][1:] for name in ("start_lexer", "start_parser")}
+        arrays |= {name: arrays[name][1:] for name in ("start_lexer", "start_parser", "dead_ends")}
     return arrays
 
 

@@ -44,6 +44,7 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int) -> Tables
     arrays["row_pages"], arrays["pages"] = row_pages[:, None], pages[None]  # one shard
     arrays.update(vocabulary_arrays(compiled.vocabulary))
     arrays["host"] = np.array(host, np.int32)
+    arrays["dead_ends"] = np.array([bool(compiled.reasons())], np.int32)
     leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
     return Tables(
         **leaves,

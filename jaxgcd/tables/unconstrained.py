@@ -20,6 +20,7 @@ def unconstrained(tables: Tables) -> dict[str, np.ndarray]:
     arrays = {
         "start_lexer": [1],
         "start_parser": [1],
+        "dead_ends": [0],
         "symbol_class": np.arange(END_OF_TEXT + 1) // END_OF_TEXT,
         "delta": [[0, 0], [1, 2], [0, 0]],
         "emit_terminal": [[0], [0], [_END]],

@@ -1,0 +1,83 @@
+"""Vocabularies that lack single bytes: languages that they cannot spell, and texts that they cannot end."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxgcd
+
+CHECKS = pytest.mark.parametrize("check", ["device", "host"])
+LEXERS = pytest.mark.parametrize("lexer", ["contextual", "basic"])
+
+
+def vocabulary(*tokens: bytes) -> jaxgcd.Vocabulary:
+    """With EOS behind the tokens."""
+    return jaxgcd.Vocabulary([*tokens, b""], eos=[len(tokens)])
+
+
+@CHECKS
+@LEXERS
+@pytest.mark.parametrize(
+    ("tokens", "grammar"),
+    [
+        ((b"ab", b"b"), 'start: "a"'),
+        ((b"b",), 'start: "a"'),
+        ((b"aab", b"b"), "start: A\nA: /a(?!b)a?/"),  # the lookahead forbids the only token
+        ((b"ab", b"ba"), "start: /a+/"),
+        ((b"ab", b"b"), 'start: "a" x\nx: "b" x'),  # no text ends
+        ((b"ab", b"b"), 'start: A "c" | "b" "c"\nA: "a"\nC: "c"'),  # nor here: there is no "c"
+        ((b"ab", b"b"), 'start: "a" | " " "ab"\n%ignore " "'),
+    ],
+)
+def test_a_language_that_cannot_be_spelled_is_empty(
+    tokens: tuple[bytes, ...], grammar: str, lexer: str, check: str
+) -> None:
+    with pytest.raises(jaxgcd.GrammarError, match="No text that the vocabulary can spell"):
+        jaxgcd.compile_grammar(grammar, vocabulary(*tokens), lexer=lexer, check=check)
+
+
+def test_the_bytes_that_are_missing_are_named() -> None:
+    with pytest.raises(jaxgcd.GrammarError, match="no token begins one(?s:.*)single byte 0x61"):
+        jaxgcd.compile_grammar('start: "a"', vocabulary(b"ab", b"b"))
+
+
+def test_the_empty_text_needs_no_token() -> None:
+    tables = compiled('start: "a"?', vocabulary(b"ab", b"b"))
+    assert jaxgcd.allowed(tables, jaxgcd.init(tables)).tolist() == [4]
+
+
+def compiled(grammar: str, words: jaxgcd.Vocabulary, **options) -> jaxgcd.Tables:
+    with pytest.warns(jaxgcd.InexactGrammarWarning, match="no token is the single byte"):
+        return jaxgcd.compile_grammar(grammar, words, **options)
+
+
+@pytest.mark.parametrize(("last", "check"), [(b"bc", "device"), (b"dc", "host")])
+def test_a_dead_end_is_stuck_at_once(last: bytes, check: str) -> None:
+    """Of "abc" the token "ab" can be spelled, and then nothing; the row says so, and allows EOS only."""
+    words = vocabulary(b"ab", last, b"c")
+    tables = compiled('start: "a" "b" "c" "a"', words, check=check)
+    state = jaxgcd.init(tables, (2,))
+    assert jaxgcd.allowed(tables, state).tolist() == [[1], [1]] and not state.status.any()
+    state = jaxgcd.advance(tables, state, jax.numpy.array([0, 0]))
+    assert not state.status.any() and jaxgcd.allowed(tables, state).tolist() == [[4], [4]]
+    state = jaxgcd.advance(tables, state, jax.numpy.array([2, 3]))
+    assert state.status.tolist() == [jaxgcd.Status.STUCK] * 2
+    assert jaxgcd.allowed(tables, state).tolist() == [[8], [8]]
+
+
+def test_rows_of_joined_tables_are_stuck_too() -> None:
+    words = vocabulary(b"ab", b"c")
+    inexact = compiled('start: "a" "b" "c" "a"', words)
+    exact = jaxgcd.compile_grammar('start: "c"', words)
+    assert not np.asarray(exact.dead_ends).any()
+    tables = jaxgcd.concatenate([exact, inexact])
+    state = jaxgcd.init(tables, grammar=[0, 1, 2])
+    state = jaxgcd.advance(tables, state, jax.numpy.array([0, 1, 0]))
+    state = jaxgcd.advance(tables, state, jax.numpy.array([0, 2, 1]))
+    assert state.status.tolist() == [jaxgcd.Status.RUNNING, jaxgcd.Status.FINISHED, jaxgcd.Status.STUCK]
+
+
+def test_a_jump_into_a_dead_end_is_stuck() -> None:
+    tables = compiled('start: "a" "b" "c" "a"', vocabulary(b"ab", b"c"))
+    state, run, length = jaxgcd.jump_forward(tables, jaxgcd.init(tables), max_length=4)
+    assert run[:length].tolist() == [0, 1] and state.status == jaxgcd.Status.STUCK
