@@ -37,7 +37,7 @@ def test_a_language_that_cannot_be_spelled_is_empty(
 
 
 def test_the_bytes_that_are_missing_are_named() -> None:
-    with pytest.raises(jaxgcd.GrammarError, match="no token begins one(?s:.*)single byte 0x61"):
+    with pytest.raises(jaxgcd.GrammarError, match=r"no token begins one(?s:.*)single byte 0x61"):
         jaxgcd.compile_grammar('start: "a"', vocabulary(b"ab", b"b"))
 
 

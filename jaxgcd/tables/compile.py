@@ -18,7 +18,6 @@ from jaxgcd.errors import (
     GrammarTooLarge,
     InexactGrammarError,
     InexactGrammarWarning,
-    VocabularyError,
 )
 from jaxgcd.grammar import Grammar, load_grammar
 from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
@@ -35,6 +34,7 @@ from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.cache import CompileCache, through_cache
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
+from jaxgcd.tables.options import check_types, checked_options
 from jaxgcd.tables.pack import pack
 from jaxgcd.tables.reference import CompiledReference
 from jaxgcd.tables.report import Report
@@ -43,7 +43,6 @@ from jaxgcd.tables.spanner import build_spanner
 from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
 
-CHECKS = ("device", "host")
 MAX_RUNS = 16
 """The most readings of one text; each takes a parser stack in every row's state."""
 
@@ -85,6 +84,7 @@ def compile_grammar(
         UnsupportedRegexError: a terminal's regex is not regular or not supported yet.
         GrammarTooLarge: a limit was exceeded.
         InexactGrammarError: `exact=True`, and the masks are not.
+        VocabularyError: `vocabulary` is no `Vocabulary`.
         StorageError: `cache` cannot be used.
 
     Warns:
@@ -100,20 +100,8 @@ def compile_grammar(
         >>> tables.report.exact
         True
     """
-    if check not in CHECKS:
-        raise GrammarError(f"`check={check!r}` is not supported; use one of {', '.join(map(repr, CHECKS))}.")
-    if not isinstance(vocabulary, Vocabulary):
-        raise VocabularyError(
-            f"`vocabulary` must be a `jaxgcd.Vocabulary`, not {type(vocabulary).__name__}; make one with "
-            "`Vocabulary(tokens, eos=...)` or `Vocabulary.from_tokenizer(tokenizer)`."
-        )
-    if not isinstance(max_depth, int) or not isinstance(start, str):
-        raise GrammarError(
-            f"`max_depth={max_depth!r}` must be an integer and `start={start!r}` a rule's name."
-        )
-    if max_depth < 2:
-        raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
-    options = {"start": start, "lexer": lexer, "check": check, "max_depth": max_depth}
+    check_types(vocabulary, start, exact)
+    options = {"start": start, **checked_options(lexer, check, max_depth)}
     fresh = functools.partial(_fresh, grammar, vocabulary, **options)
     tables = fresh() if cache is None else through_cache(cache, fresh, grammar, vocabulary, options)
     _judge(tables, exact)
