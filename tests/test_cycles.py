@@ -33,6 +33,11 @@ HARMLESS = {
         'start: "a" | "a" x\nx: e x "b" | f D\ne.2:\nf:\n%declare D',
         {"a"},
     ),
+    "only stacks that cannot be completed come to it": (
+        # Behind "ac" an "a" leads to the cycle only, behind "bc" it does not, with the same states on top.
+        'start: "a" z | "a" v "c" | "b" w "c" | "b" v "c"\nz.2: z | w\nw: "c" "a" "b"\nv: "c" "c"',
+        {"accc", "bcabc", "bccc"},
+    ),
     "one of two brackets": ('start: "a" | "b" x "b" | "c" x\nx.2: x "c" | x | "a"', {"a", "bab", "baccb"}),
 }
 HANGS = {

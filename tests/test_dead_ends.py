@@ -81,3 +81,23 @@ def test_a_jump_into_a_dead_end_is_stuck() -> None:
     tables = compiled('start: "a" "b" "c" "a"', vocabulary(b"ab", b"c"))
     state, run, length = jaxgcd.jump_forward(tables, jaxgcd.init(tables), max_length=4)
     assert run[:length].tolist() == [0, 1] and state.status == jaxgcd.Status.STUCK
+
+
+def test_only_stacks_that_can_be_completed_count() -> None:
+    """Behind "ac" no "a" may follow, behind "bc" one may, with the same states on top: that depends on the
+    stack. What comes later does not, since the "a" was drawn behind "bc" only.
+    """
+    grammar = (
+        'start: "a" w D | "a" v "c" | "b" w "c" | "b" v "c"\nw: "c" "a" "b" "a" "b"\nv: "c" "c"\n%declare D'
+    )
+    tables = jaxgcd.compile_grammar(grammar, vocabulary(b"a", b"b", b"c"))
+    assert tables.report.exact
+    masks, depending = {}, {}
+    for text in (b"ac", b"bc", b"bca", b"bcaba"):
+        state = jaxgcd.init(tables, prefix=text)
+        masks[text] = jaxgcd.allowed(tables, state).tolist()
+        # The last terminal is not on the stack yet.
+        lexer, top = int(state.lexer[0]), int(state.stack[0, state.depth[0] - 1])
+        depending[text] = tables.context_dependent(lexer, top).tolist()
+    assert masks == {b"ac": [4], b"bc": [5], b"bca": [2], b"bcaba": [2]}
+    assert depending[b"bca"] == [1] and depending[b"bcaba"] == []
