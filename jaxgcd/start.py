@@ -17,6 +17,7 @@ from jaxgcd.meshes import on_any_mesh, state_specs
 from jaxgcd.prefix import Texts, encoded, read_prefix
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.options import MOST_DEPTH
 
 
 def init(
@@ -63,11 +64,11 @@ def init(
     own = _common(ids.shape, _shape_of(texts))
     shape = _common(_batch_shape(batch_shape), own)
     depth = tables.max_depth if max_depth is None else max_depth
-    if not isinstance(depth, int) or depth < 2:
-        raise ShapeError(f"`max_depth={max_depth!r}` must be an integer of at least 2.")
+    if not isinstance(depth, (int, np.integer)) or isinstance(depth, bool) or not 2 <= depth <= MOST_DEPTH:
+        raise ShapeError(f"`max_depth={max_depth!r}` must be an integer from 2 to {MOST_DEPTH}.")
     if not any(texts):
-        return _empty_text(tables, jnp.broadcast_to(ids, shape), depth)
-    state = read_prefix(tables, _empty_text(tables, jnp.broadcast_to(ids, own), depth), texts)
+        return _empty_text(tables, jnp.broadcast_to(ids, shape), int(depth))
+    state = read_prefix(tables, _empty_text(tables, jnp.broadcast_to(ids, own), int(depth)), texts)
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*shape, *leaf.shape[len(own) :])), state)
 
 

@@ -20,7 +20,7 @@ from lark.lexer import ContextualLexer, Token
 from lark.parsers.lalr_analysis import Shift
 from oracle import split_utf8
 
-MOST_STATES = 400  # a stack this high is one that grows for ever: Lark would hang
+MOST_STEPS = 1_000  # that many reductions before one terminal never end: Lark would hang
 SHORT = 3  # letters of the completions that are all tried
 KNOWN = 40  # completions of other texts that are tried
 LONG = 40  # letters at which a search gives up
@@ -60,6 +60,7 @@ class Enumeration:
         self._left = max((looks_left(t.pattern.to_regexp()) for t in lark.terminals), default=0)
         self._stacks: dict[tuple[int, ...], _Stack] = {}
         self._lexemes: dict[int, dict[tuple[str, str], Lexeme]] = {}
+        self._endless: set[tuple[tuple[int, ...], str]] = set()  # stacks and terminals at which Lark hangs
         self._bottom = self._stack((table.start_states[start],))
         self._endings: dict[str, None] = {}  # of long completions, in the order in which they were found
         self._pieces: dict[str, None] = {}  # what stood before these endings
@@ -100,8 +101,28 @@ class Enumeration:
         return True
 
     def check(self, texts: Iterable[str]) -> list[str]:
-        """The texts about which Lark itself says something else; must be empty."""
-        return [text for text in texts if self.accepts(text) != self.parses(text)]
+        """The texts about which Lark itself says something else; must be empty. Where it hangs it says
+        nothing.
+        """
+        judged = (text for text in texts if self.hangs_behind(text) is None)
+        return [text for text in judged if self.accepts(text) != self.parses(text)]
+
+    def hangs_behind(self, text: str) -> str | None:
+        """The text in front of the lexeme at which Lark's parser comes to no end; None: it does not hang."""
+        stack, place, end = self._bottom, 0, False
+        while not end and self._endless:
+            left, end = text[max(0, place - self._left) : place], place == len(text)
+            lexeme = ("$END", 0) if end else self._lexeme_in_front(stack, left, text[place:])
+            above = None if lexeme is None else self._above(stack, lexeme)
+            if lexeme is None or above is None:
+                return text[:place] if lexeme and (stack.states, lexeme[0]) in self._endless else None
+            stack, place = above, place + lexeme[1]
+        return None
+
+    def hangs(self, longest: int) -> bool:
+        """Whether Lark's parser hangs behind a viable text, found by some text of up to `longest` letters."""
+        found = {text for text in map(self.hangs_behind, self.texts(longest)) if text is not None}
+        return any(self.completes(text.encode()) for text in sorted(found, key=len))
 
     def completes(self, prefix: bytes, outlooks: int = MOST_OUTLOOKS) -> bool:
         """Whether some accepted text begins with `prefix`; False: none was found.
@@ -235,7 +256,10 @@ class Enumeration:
 
     def _pushed(self, stack: tuple[int, ...], name: str) -> tuple[int, ...] | None:
         """As `lark.parsers.lalr_parser_state.ParserState.feed_token` does it; None: it is an error."""
-        while (step := self._states[stack[-1]].get(name)) is not None:
+        before = stack
+        for _ in range(MOST_STEPS):
+            if (step := self._states[stack[-1]].get(name)) is None:
+                return None
             action, argument = step
             if action is Shift:
                 return (*stack, argument)
@@ -243,5 +267,5 @@ class Enumeration:
             stack += (self._states[stack[-1]][argument.origin.name][1],)
             if name == "$END" and stack[-1] == self._end:
                 return stack
-            assert len(stack) < MOST_STATES, "Lark's parser does not come to an end"
+        self._endless.add((before, name))
         return None

@@ -123,7 +123,7 @@ def random_grammar(rng: random.Random) -> str:
 
 
 @LEXERS
-def test_random_grammars_accept_what_larkparses(lexer: str, prove_factor: int) -> None:
+def test_random_grammars_accept_what_lark_parses(lexer: str, prove_factor: int) -> None:
     """All texts of up to six letters, byte by byte."""
     vocabulary, rng = words("ab-", longest=1), random.Random(3)
     samples, some = list(texts("ab-", 6)), 0

@@ -29,8 +29,8 @@ class Run(NamedTuple):
     known: bool
 
 
-_NO_RUN = Run(0, (0,), True)
-"""A run that is over, or never was."""
+_NO_RUN = 0
+"""The number of a run that is over, or never was."""
 
 
 class Context(NamedTuple):
@@ -38,12 +38,12 @@ class Context(NamedTuple):
 
     Attributes:
         pending: how many bytes of the current character are still to come.
-        runs: for each lookbehind its runs, youngest first; empty where the program at hand does not use
-            the lookbehind.
+        runs: for each lookbehind the numbers of its runs, youngest first; empty where the program at hand
+            does not use the lookbehind.
     """
 
     pending: int
-    runs: tuple[tuple[Run, ...], ...]
+    runs: tuple[tuple[int, ...], ...]
 
 
 class Contexts:
@@ -72,6 +72,9 @@ class Contexts:
         self.asked_left = False
         self._contexts = [Context(0, ())]
         self._numbers = {self._contexts[0]: 0}
+        self._runs = [Run(0, (0,), True)]
+        self._run_number = {self._runs[0]: _NO_RUN}
+        self._run_after: dict[int, dict[int, int]] = {}  # by byte; each of many contexts has the same runs
         self._after: dict[tuple[int, int], int] = {}
 
     def narrow(self, program: int, context: int | None) -> int:
@@ -105,9 +108,10 @@ class Contexts:
 
     def holds(self, behind: int, context: int) -> int:
         """The formula of lookbehind number `behind` at this position."""
-        run = self._contexts[context].runs[behind][-1]
-        if run == _NO_RUN:
+        number = self._contexts[context].runs[behind][-1]
+        if number == _NO_RUN:
             return FALSE
+        run = self._runs[number]
         accept = [self._formulas.automata[run.automaton_id].accept[state] for state in run.states]
         if run.known or not any(accept):
             return accept[0]
@@ -140,23 +144,26 @@ class Contexts:
         if pending == 0:
             runs = tuple(self._begin(index, old, context) for index, old in enumerate(runs))
             pending = 1 + _continuations(byte)
-        return Context(pending - 1, tuple(tuple(self._run(run, byte) for run in old) for old in runs))
+        after = self._run_after.setdefault(byte, {_NO_RUN: _NO_RUN})
+        for run in set().union(*runs) - after.keys():
+            after[run] = self._run(self._runs[run], byte)
+        return Context(pending - 1, tuple(tuple(map(after.__getitem__, old)) for old in runs))
 
-    def _begin(self, behind: int, runs: tuple[Run, ...], context: int) -> tuple[Run, ...]:
+    def _begin(self, behind: int, runs: tuple[int, ...], context: int) -> tuple[int, ...]:
         """A new character begins: so does a run, and the oldest one is over."""
         if not runs:
             return ()
         program = self._nfa.lookbehinds[behind].program
-        return (Run(self._automaton(program, context, False), (1,), True), *runs[:-1])
+        return (self._number_run(self._automaton(program, context, False), {1}, True), *runs[:-1])
 
-    def _unknown(self, behind: int) -> tuple[Run, ...]:
+    def _unknown(self, behind: int) -> tuple[int, ...]:
         """The runs of a lookbehind at the start of the lexeme."""
         lookbehind = self._nfa.lookbehinds[behind]
         number = self._automaton(lookbehind.program, None, False)
         states, runs = {1}, []
         for _ in range(lookbehind.width):
             states = self._read_any(number, states)
-            runs.append(_run_of(number, states, False))
+            runs.append(self._number_run(number, states, False))
         return tuple(runs)
 
     def _read_any(self, automaton_id: int, states: set[int]) -> set[int]:
@@ -172,17 +179,22 @@ class Contexts:
     def _leads(self, more: int) -> list[int]:
         return [byte for byte in self._firsts if not 0x80 <= byte < 0xC2 and _continuations(byte) == more]
 
-    def _run(self, run: Run, byte: int) -> Run:
-        if run == _NO_RUN:
-            return run
+    def _run(self, run: Run, byte: int) -> int:
         step = self._formulas.automata[run.automaton_id].step
         # Where no state is left, the lexeme itself contradicts whatever stood on its left.
-        return _run_of(run.automaton_id, {step(state, byte) for state in run.states} - {0}, run.known)
+        return self._number_run(
+            run.automaton_id, {step(state, byte) for state in run.states} - {0}, run.known
+        )
 
-
-def _run_of(automaton_id: int, states: set[int], known: bool) -> Run:
-    """The run that may be in any of `states`; it is over if there are none."""
-    return Run(automaton_id, tuple(sorted(states)), known) if states else _NO_RUN
+    def _number_run(self, automaton_id: int, states: set[int], known: bool) -> int:
+        """The number of the run that may be in any of `states`; it is over if there are none."""
+        if not states:
+            return _NO_RUN
+        run = Run(automaton_id, tuple(sorted(states)), known)
+        number = self._run_number.setdefault(run, len(self._runs))
+        if number == len(self._runs):
+            self._runs.append(run)
+        return number
 
 
 def _continuations(lead: int) -> int:

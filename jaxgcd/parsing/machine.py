@@ -16,6 +16,10 @@ from jaxgcd.errors import GrammarError
 from jaxgcd.parsing.table import ParseTable
 
 
+class EndlessReductions(GrammarError):
+    """Some reductions never end: Lark itself would hang."""
+
+
 class Pop(NamedTuple):
     """Skip `skip` unknown states, reveal the next one and go from it to `nonterminal`."""
 
@@ -42,7 +46,7 @@ class Machine:
         error.
 
         Raises:
-            GrammarError: the reductions never end (Lark itself would hang).
+            EndlessReductions: the reductions never end.
         """
         return self._cached(known, terminal)[0]
 
@@ -76,7 +80,7 @@ class Machine:
             known = (*known, target)
             peak = max(peak, len(known))
             if known in seen or len(known) > bottom + self._longest:
-                raise GrammarError(
+                raise EndlessReductions(
                     f"The reductions by rule `{rule.text}` before terminal {table.terminals[terminal]} never "
                     "end (a cycle of rules, resolved by priority); Lark would hang there. Remove the cycle."
                 )
@@ -123,7 +127,7 @@ def step_slack(machine: Machine, terminals: list[int]) -> int:
     reduction can reveal. Finds reductions that never end, too.
 
     Raises:
-        GrammarError: some reductions never end.
+        EndlessReductions: some never end, whether a text leads there or not (see `jaxgcd.parsing.live`).
     """
     return _Slack(machine, terminals).most()
 

@@ -68,7 +68,9 @@ def parse_table_from_lark(parser: lark.Lark, start: str, budget: Budget) -> tupl
     )
     rule_number = {rule: i for i, rule in enumerate(rules)}
     names = sorted({name for state in order for name, _ in states[state]} | {END})
-    nonterminals = tuple(sorted({rule.origin.name for rule in rules}))
+    # A rule that no action reduces by may have a goto all the same.
+    origins = {rule.origin.name for rule in [*rules, *parser.rules]}
+    nonterminals = tuple(name for name in names if name in origins)
     nonterminal_number = {name: i for i, name in enumerate(nonterminals)}
     terminals = ("", *(name for name in names if name not in nonterminal_number))
     terminal_number = {name: i for i, name in enumerate(terminals)}

@@ -46,6 +46,19 @@ Case = tuple[int, frozenset[int]]
 """A state on top of a stack, and the undecided conditions that hold of that stack."""
 
 
+class Stacks(NamedTuple):
+    """The viable stacks as the paths of a graph that begin at `first`.
+
+    `below` are the cases that may lie directly below a case, and `next` the terminals that can be spelled
+    next, somewhere, where the first case of a pair was just shifted on top of the second one.
+    """
+
+    first: Case
+    begins: frozenset[int]
+    below: dict[Case, list[Case]]
+    next: dict[tuple[Case, Case], frozenset[int]]
+
+
 class Item(NamedTuple):
     """Skip states, then the stack must meet a condition."""
 
@@ -78,9 +91,10 @@ class Viability:
     def __init__(self, machine: Machine, boundaries: Boundaries, scanner_of: Sequence[int]):
         self._summaries = Summaries(machine.table, boundaries, scanner_of, machine.budget)
         self.columns = self._summaries.columns
+        self._machine, self._lexer = machine, boundaries
         self._boundaries = len(boundaries.exits)
         self._verdicts: dict[tuple[int, int | None], int] = {}
-        self.complete = self._judge(machine.table, boundaries, machine.budget)
+        self.complete = self._judge()
         mixed = {boundary for (_, boundary), verdict in self._verdicts.items() if verdict == MIXED}
         self.all_viable = None not in mixed or not self.complete
 
@@ -127,15 +141,24 @@ class Viability:
             return frozenset({Item(item.skip - 1, item.condition)})
         return self._as_set(self._summaries.lift(state, item.condition))
 
+    def stacks(self) -> Stacks:
+        """The viable stacks.
+
+        Raises:
+            TooMany: a limit was met.
+        """
+        return _Stacks(self._machine.table, self._summaries, self._lexer, self._machine.budget).graph()
+
     def _as_set(self, condition: int) -> frozenset[Item] | None:
         if condition in (REJECTED, ACCEPTED):
             return None if condition == ACCEPTED else frozenset()
         skip = self._summaries.conditions.skips(condition)
         return frozenset({Item(skip, self._summaries.conditions.skip(condition, skip))})
 
-    def _judge(self, table: ParseTable, boundaries: Boundaries, budget: Budget) -> bool:
+    def _judge(self) -> bool:
+        stacks = _Stacks(self._machine.table, self._summaries, self._lexer, self._machine.budget)
         try:
-            for top, boundary, found in _Stacks(table, self._summaries, boundaries, budget).judgements():
+            for top, boundary, found in stacks.judgements():
                 new = ALIVE if found else DEAD
                 if self._verdicts.setdefault((top, boundary), new) != new:
                     self._verdicts[top, boundary] = MIXED
@@ -156,6 +179,7 @@ class _Stacks:
         self._budget = budget
         self._gotos = [sorted(set(gotos.values())) for gotos in table.goto]
         self._shifted = [sorted({shift.target for shift in shifts}) for shifts in summaries.shifts]
+        self._exits = boundaries.exits
         self._needs = self._all_needs(boundaries)
         self._dead: set[tuple[int, int]] = set()
         self._settle()
@@ -263,7 +287,31 @@ class _Stacks:
 
     # Some shifts are viable on some stacks only.
 
+    def graph(self) -> Stacks:
+        """See `Stacks`."""
+        first: Case = (START_STATE, frozenset())
+        found = Stacks(first, self._next(first, START_STATE), {first: []}, {})
+        for case, higher in self._cases():
+            for above in higher:
+                found.below.setdefault(above, []).append(case)
+                if above[0] in self._shifted[case[0]]:
+                    found.next[above, case] = self._next(case, above[0])
+        return found
+
+    def _next(self, case: Case, state: int) -> frozenset[int]:
+        """The terminals that can be spelled where `state` is put on a stack that can then be completed."""
+        needs = self._needs[state].items()
+        met = (boundary for boundary, condition in needs if self._holds(case, condition))
+        return frozenset(t for boundary in met if boundary is not None for t, _ in self._exits[boundary])
+
     def _visit(self) -> Iterator[tuple[int, int | None, bool]]:
+        for case, _ in self._cases():
+            for target in self._shifted[case[0]]:
+                for boundary, condition in self._needs[target].items():
+                    yield target, boundary, self._holds(case, condition)
+
+    def _cases(self) -> Iterator[tuple[Case, list[Case]]]:
+        """All cases of viable stacks, from the bottom up, and the cases with one more state."""
         asked: dict[int, list[int]] = {}
         for state, condition in self._accepting & self._rejecting:
             asked.setdefault(state, []).append(condition)
@@ -272,21 +320,22 @@ class _Stacks:
         todo: list[Case] = [first]
         while todo:
             case = todo.pop()
-            targets = set(self._gotos[case[0]])
-            for target in self._shifted[case[0]]:
-                for boundary, condition in self._needs[target].items():
-                    yield target, boundary, self._holds(case, condition)
-                if self._holds(case, self._needs[target][None]):
-                    targets.add(target)
-            for target in sorted(targets):
+            higher = []
+            for target in sorted({*self._gotos[case[0]], *self._viable_shifts(case)}):
                 lifted = ((c, self._lifted[target, c]) for c in asked.get(target, ()))
                 new = (target, frozenset(c for c, below in lifted if self._holds(case, below)))
+                higher.append(new)
                 if new not in seen:
                     seen.add(new)
                     todo.append(new)
+            yield case, higher
             self._budget.step()
             if len(seen) > self._budget.limits.stack_cases:
                 raise TooMany
+
+    def _viable_shifts(self, case: Case) -> list[int]:
+        shifted = self._shifted[case[0]]
+        return [target for target in shifted if self._holds(case, self._needs[target][None])]
 
     def _holds(self, case: Case, condition: int) -> bool:
         """Does a condition hold of the stacks of a case?"""

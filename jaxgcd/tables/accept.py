@@ -8,7 +8,7 @@ condition of `Viability` on the rest of the stack.
 
 Many classes are run at once, as numbers. Where a terminal is shifted, what follows is run with nothing known
 but the state shifted into, which many stacks share; the states known below it are then revealed to the
-result.
+result. That is a recursion as deep as a token has terminals, so it runs on a stack of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxgcd._recursion import Routine, run
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, ALWAYS, DEAD, MIXED, Item, Viability
@@ -41,6 +42,9 @@ _REST = (1 << _BITS) - 1
 # states it skips, a known stack.
 _DONE, _WAITS, _SHIFTED = 0, 1, 2
 _FAILED = REJECTED << 2 | _DONE
+
+Outcome = Routine[np.ndarray]
+"""A routine that returns outcomes, `int64[n]`."""
 
 
 class Acceptance:
@@ -68,6 +72,7 @@ class Acceptance:
         self._scanner_of = np.array(scanner_of)
         self._fans = classes.fan_table(max(scanner_of) + 1)
         self._flat = classes.parts()
+        self._emitted = {terminal for follow, _ in classes.members for terminal, _ in follow}
         # With several readings of one text, the text may be viable through another one. A reading that
         # shifts into a state that is dead on every stack is dropped, so only a mixed verdict leaves a doubt.
         trusted = runs == 1 or viability.all_viable
@@ -91,7 +96,7 @@ class Acceptance:
         """
         owner, terminal, rest = self._flat.of(classes)
         owner, terminal, rest = self._past_ignored(owner, terminal, rest, self._scanner_of[tops])
-        found = self._begin((2 * tops + self._sure[tops])[owner], terminal, rest)
+        found = run(self._begin((2 * tops + self._sure[tops])[owner], terminal, rest))
         return np.where(self._dead[tops], REJECTED, self._united(found, owner, len(tops)))
 
     def after(self, fans: np.ndarray, tops: np.ndarray) -> np.ndarray:
@@ -110,42 +115,45 @@ class Acceptance:
         Returns:
             Outcomes, `int64[n]`.
         """
+        return run(self._read(outcomes, states))
+
+    def _read(self, outcomes: np.ndarray, states: np.ndarray) -> Outcome:
         found = outcomes.copy()
         looking = np.flatnonzero(outcomes & SKIP == 0)
-        found[looking] = self._look(outcomes[looking], states[looking])
+        found[looking] = yield self._look(outcomes[looking], states[looking])
         return found
 
-    def _look(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
+    def _look(self, outcomes: np.ndarray, states: np.ndarray) -> Outcome:
         place = self.outcomes.place(outcomes, states)
         found = self.outcomes.results[place]
         unknown = np.flatnonzero(found == UNKNOWN)
         if len(unknown):
             distinct, first = np.unique(place[unknown], return_index=True)
-            results = self._evaluated(outcomes[unknown[first]], states[unknown[first]])
+            results = yield self._evaluated(outcomes[unknown[first]], states[unknown[first]])
             self.outcomes.results[distinct] = results  # `results` may have moved meanwhile
             found[unknown] = self.outcomes.results[place[unknown]]
         return found
 
-    def _passed(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
+    def _passed(self, outcomes: np.ndarray, states: np.ndarray) -> Outcome:
         """What becomes of waiting outcomes when the next state down the stack is known and passed over."""
         found = outcomes.copy()
         todo = np.flatnonzero(found & SKIP == 0)
         while len(todo):  # to an end: reductions that never end are refused before
-            found[todo] = self._look(found[todo], states[todo])
+            found[todo] = yield self._look(found[todo], states[todo])
             todo = todo[(found[todo] & SKIP == 0) & (found[todo] > ACCEPTED)]
         return found - (found > ACCEPTED)
 
-    def _evaluated(self, outcomes: np.ndarray, states: np.ndarray) -> np.ndarray:
+    def _evaluated(self, outcomes: np.ndarray, states: np.ndarray) -> Outcome:
         """`_look` where the result is not known."""
         part, rest = self.outcomes.parts_of(outcomes)
         single = part != SEVERAL
         found = np.zeros(len(outcomes), np.int64)
-        found[single] = self._continued(self._steps(part[single], states[single]), rest[single])
+        found[single] = yield self._continued(self._steps(part[single], states[single]), rest[single])
         if not single.all():
             members = [self.outcomes.members(outcome) for outcome in outcomes[~single].tolist()]
             length = [len(atoms) for atoms in members]
             atoms = np.concatenate([np.array(atoms) for atoms in members])
-            results = self.read(atoms, np.repeat(states[~single], length))
+            results = yield self._read(atoms, np.repeat(states[~single], length))
             found[~single] = self._united(results, np.repeat(np.arange(len(length)), length), len(length))
         return found
 
@@ -190,14 +198,14 @@ class Acceptance:
         columns = ((self.outcomes.part_number(Held(item.condition)), 0, item.skip) for item in sorted(items))
         return self.outcomes.any_of(self.outcomes.atoms(*np.array(list(columns), np.int64).T).tolist())
 
-    def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> Outcome:
         """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
         for missing in np.unique(state[self._begun[state, OPEN] == UNKNOWN]).tolist():
             self._begun[missing] = _FAILED
-            for t in self._machine.table.action[missing >> 1]:
+            for t in self._machine.table.action[missing >> 1].keys() & self._emitted:
                 fed = self._machine.feed((missing >> 1,), t)
                 self._begun[missing, t] = self._step(fed, t, bool(missing & 1))
-        found = self._continued(self._begun[state, terminal], rest)
+        found = yield self._continued(self._begun[state, terminal], rest)
         ends = np.flatnonzero(terminal == OPEN)
         if len(ends):
             keys = zip(state[ends].tolist(), rest[ends].tolist(), strict=True)
@@ -217,7 +225,7 @@ class Acceptance:
                 self._open[key] = ACCEPTED if verdict == ALIVE else REJECTED
         return self._open[key]
 
-    def _continued(self, steps: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    def _continued(self, steps: np.ndarray, rest: np.ndarray) -> Outcome:
         """The outcomes of some steps that have a rest each."""
         value, kind = steps >> 2, steps & 3
         found = value.copy()
@@ -227,29 +235,29 @@ class Acceptance:
             found[waits] = self.outcomes.atoms(part, rest[waits], skip)
         shifted = np.flatnonzero(kind == _SHIFTED)
         if len(shifted):
-            found[shifted] = self._behind(value[shifted], rest[shifted])
+            found[shifted] = yield self._behind(value[shifted], rest[shifted])
         return found
 
-    def _behind(self, stacks: np.ndarray, fans: np.ndarray) -> np.ndarray:
+    def _behind(self, stacks: np.ndarray, fans: np.ndarray) -> Outcome:
         """The outcomes of what follows with known stacks."""
         top, sure, below = self._stacks.arrays()
         state = top[stacks]
-        found = self._on_top(2 * state + sure[stacks], self._fans[fans, self._scanner_of[state]])
+        found = yield self._on_top(2 * state + sure[stacks], self._fans[fans, self._scanner_of[state]])
         for column in range(below.shape[1]):
             known = below[stacks, column]
             waiting = np.flatnonzero((found > ACCEPTED) & (known > 0))
             if not len(waiting):
                 break
-            found[waiting] = self._passed(found[waiting], known[waiting])
+            found[waiting] = yield self._passed(found[waiting], known[waiting])
         return found
 
-    def _on_top(self, state: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    def _on_top(self, state: np.ndarray, classes: np.ndarray) -> Outcome:
         """The outcomes of suffix classes with nothing known but the state on top, and whether it is sure."""
         distinct, which = np.unique(state << _BITS | classes, return_inverse=True)
         new = np.array([key for key in distinct.tolist() if key not in self._shifted], np.int64)
         if len(new):
             owner, terminal, rest = self._flat.of(new & _REST)
-            found = self._begin((new >> _BITS)[owner], terminal, rest)
+            found = yield self._begin((new >> _BITS)[owner], terminal, rest)
             found = self._united(found, owner, len(new))
             self._shifted.update(zip(new.tolist(), found.tolist(), strict=True))
         return np.array([self._shifted[key] for key in distinct.tolist()], np.int64)[which]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from jaxgcd._budget import Budget
 from jaxgcd.errors import GrammarError
 from jaxgcd.grammar import Grammar
 from jaxgcd.lexing.automaton import Patterns
@@ -13,9 +15,10 @@ from jaxgcd.lexing.boundaries import Boundaries, boundary_classes
 from jaxgcd.lexing.graph import LexerGraph, build_graph
 from jaxgcd.lexing.runs import Context, max_runs
 from jaxgcd.lexing.scanner import IGNORED, build_scanners
-from jaxgcd.parsing.machine import Machine, predecessors, shift_targets, step_slack
+from jaxgcd.parsing.live import live_table
+from jaxgcd.parsing.machine import EndlessReductions, Machine, predecessors, shift_targets, step_slack
 from jaxgcd.parsing.table import START_STATE, ParseTable
-from jaxgcd.parsing.viability import DEAD, Viability
+from jaxgcd.parsing.viability import DEAD, TooMany, Viability
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.slots import Slots
@@ -45,12 +48,15 @@ def build(loaded: Grammar, vocabulary: Vocabulary, patterns: Patterns) -> Compil
     with budget.stage("viability"):
         budget.work = f"the parser's stacks (rule {_widest_rule(table)} occurs in the most states)"
         machine = Machine(table, budget)
-        slack = step_slack(machine, sorted({t for exits in boundaries.exits for t, _ in exits}))
         viability = Viability(machine, boundaries, loaded.scanner_of)
+        slack = _slack(machine, boundaries)
         if viability.verdict(START_STATE, boundaries.initial) == DEAD:
-            raise GrammarError(_empty_language(table, boundaries))
+            raise GrammarError(_empty_language(table, boundaries, slack))
+        live = _live(loaded, viability, slack, budget) if isinstance(slack, EndlessReductions) else loaded
         first = _context(table, loaded.scanner_of, START_STATE)
         runs = max_runs(graph, first, after, loaded.called(), budget)
+    if isinstance(slack, EndlessReductions):
+        return build(live, vocabulary, patterns)
     with budget.stage("spanner"):
         budget.work = f"terminal {loaded.called()[_widest_terminal(graph)]}"
         ends = _ends(viability, boundaries)
@@ -60,7 +66,7 @@ def build(loaded: Grammar, vocabulary: Vocabulary, patterns: Patterns) -> Compil
         slots = Slots(graph, spanner, vocabulary.size)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
         walk = Walk(acceptance, slots.groups, predecessors(table), budget)
-    return Compiled(
+    compiled = Compiled(
         vocabulary,
         loaded,
         graph,
@@ -74,6 +80,9 @@ def build(loaded: Grammar, vocabulary: Vocabulary, patterns: Patterns) -> Compil
         runs,
         slack,
     )
+    if not compiled.begins():
+        raise GrammarError(_cannot_begin(compiled))
+    return compiled
 
 
 def _lexer(
@@ -144,11 +153,44 @@ def _widest_terminal(graph: LexerGraph) -> int:
     return max((count, terminal) for terminal, count in states.items() if terminal >= 0)[1]
 
 
-def _empty_language(table: ParseTable, boundaries: Boundaries) -> str:
-    emitted = {t for exits in boundaries.exits for t, _ in exits}
+def _cannot_begin(compiled: Compiled) -> str:
+    return (
+        "No text that the vocabulary can spell is in the language of this grammar: no token begins one, and "
+        "the empty text is not in it.\n" + "\n".join(compiled.reasons())
+    )
+
+
+def _slack(machine: Machine, boundaries: Boundaries) -> int | EndlessReductions:
+    try:
+        return step_slack(machine, sorted(_emitted(boundaries)))
+    except EndlessReductions as error:
+        return error
+
+
+def _live(loaded: Grammar, viability: Viability, endless: EndlessReductions, budget: Budget) -> Grammar:
+    """The grammar without the actions that no viable text comes to, some of which never end."""
+    table = loaded.table
+    try:
+        table = live_table(table, viability.stacks(), budget) if viability.complete else table
+    except TooMany:
+        pass
+    except EndlessReductions as error:
+        endless = error
+    if table == loaded.table:
+        raise GrammarError(str(endless))
+    return dataclasses.replace(loaded, table=table)
+
+
+def _emitted(boundaries: Boundaries) -> set[int]:
+    return {t for exits in boundaries.exits for t, _ in exits}
+
+
+def _empty_language(table: ParseTable, boundaries: Boundaries, slack: int | EndlessReductions) -> str:
     used = {t for actions in table.action for t in actions}
-    never = sorted(table.terminals[t] for t in used - emitted)
+    never = sorted(table.terminals[t] for t in used - _emitted(boundaries))
     text = "No text that the vocabulary can spell is in the language of this grammar."
     if never:
         text += f" The scanner never emits {', '.join(never)}: another one matches first, or nothing does."
+    if isinstance(slack, EndlessReductions):
+        text += f" {slack}"
     return text + " Check with `lark.Lark(...).parse` on a text that you expect to be valid."

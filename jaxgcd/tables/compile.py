@@ -15,12 +15,10 @@ import lark
 from jaxgcd._budget import Budget
 from jaxgcd._progress import Bars
 from jaxgcd.errors import (
-    GrammarError,
     GrammarTooLarge,
     InexactGrammarError,
     InexactGrammarWarning,
     LimitsError,
-    VocabularyError,
 )
 from jaxgcd.grammar import load_grammar
 from jaxgcd.lexing.automaton import Patterns
@@ -28,14 +26,12 @@ from jaxgcd.limits import Limits
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.build import build
 from jaxgcd.tables.cache import CompileCache, through_cache
-from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.host import register
+from jaxgcd.tables.options import check_types, checked_options
 from jaxgcd.tables.pack import pack
 from jaxgcd.tables.reference import CompiledReference
 from jaxgcd.tables.report import Report
 from jaxgcd.vocabulary import Vocabulary
-
-CHECKS = ("device", "host")
 
 
 def compile_grammar(
@@ -78,6 +74,7 @@ def compile_grammar(
         UnsupportedRegexError: a terminal's regex is not regular or not supported yet.
         GrammarTooLarge: a limit was exceeded; names it, the terminal or rule responsible, and a remedy.
         InexactGrammarError: `exact=True`, and the masks are not.
+        VocabularyError: `vocabulary` is no `Vocabulary`.
         StorageError: `cache` cannot be used.
         LimitsError: `limits` is not a `Limits`.
         MissingExtraError: `progress=True`, and tqdm is not installed.
@@ -95,23 +92,11 @@ def compile_grammar(
         >>> tables.report.exact
         True
     """
-    if check not in CHECKS:
-        raise GrammarError(f"`check={check!r}` is not supported; use one of {', '.join(map(repr, CHECKS))}.")
-    if not isinstance(vocabulary, Vocabulary):
-        raise VocabularyError(
-            f"`vocabulary` must be a `jaxgcd.Vocabulary`, not {type(vocabulary).__name__}; make one with "
-            "`Vocabulary(tokens, eos=...)` or `Vocabulary.from_tokenizer(tokenizer)`."
-        )
-    if not isinstance(max_depth, int) or not isinstance(start, str):
-        raise GrammarError(
-            f"`max_depth={max_depth!r}` must be an integer and `start={start!r}` a rule's name."
-        )
-    if max_depth < 2:
-        raise GrammarError(f"`max_depth={max_depth}` is too small; a stack holds at least 2 states.")
+    check_types(vocabulary, start, exact)
     if limits is not None and not isinstance(limits, Limits):
         raise LimitsError(f"`limits` must be a `jaxgcd.Limits`, not {type(limits).__name__}.")
     budget = Budget(limits, Bars() if progress else None)
-    options = {"start": start, "lexer": lexer, "check": check, "max_depth": max_depth}
+    options = {"start": start, **checked_options(lexer, check, max_depth)}
     fresh = functools.partial(_fresh, grammar, vocabulary, budget, **options)
     if cache is None:
         tables = fresh()
@@ -140,7 +125,7 @@ def _fresh(
         compiled = build(loaded, vocabulary, patterns)
         host = register(CompiledReference(compiled)) if check == "host" else 0
         tables = pack(compiled, max_depth=max_depth, check=check, host=host, budget=budget)
-    reasons = tuple(_reasons(compiled))
+    reasons = compiled.reasons()
     report = Report(not reasons, reasons, budget.seconds, {**compiled.counts(), "bytes": tables.nbytes})
     return dataclasses.replace(tables, report=report, compiled=compiled)
 
@@ -178,14 +163,3 @@ def _typed_exhaustion(budget: Budget) -> Iterator[None]:
         ) from None
     except MemoryError:
         raise GrammarTooLarge(f"{budget.work}: the memory does not suffice; make it smaller.") from None
-
-
-def _reasons(compiled: Compiled) -> Iterator[str]:
-    if not compiled.viability.complete:
-        yield (
-            "the check which parser stacks can be completed met its limit, so that a conflict "
-            "resolved by Lark may lead to a dead end"
-        )
-    used = compiled.used_bytes()
-    for byte in sorted(used - compiled.vocabulary.single_bytes):
-        yield f"no token is the single byte 0x{byte:02X}; a text that needs it may not be spelled to its end"

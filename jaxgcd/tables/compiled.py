@@ -10,8 +10,9 @@ import numpy as np
 from jaxgcd.errors import GrammarError
 from jaxgcd.grammar import Grammar
 from jaxgcd.lexing.boundaries import Boundaries
-from jaxgcd.lexing.graph import END_OF_TEXT, LexerGraph
+from jaxgcd.lexing.graph import END_OF_TEXT, INITIAL, LexerGraph
 from jaxgcd.parsing.machine import Machine
+from jaxgcd.parsing.table import START_STATE
 from jaxgcd.parsing.viability import Viability
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.outcomes import ACCEPTED
@@ -59,6 +60,24 @@ class Compiled:
         """See `Tables.context_dependent`."""
         return self._tokens(lexer_state, lambda classes: self._codes(classes, parser_state) > ACCEPTED)
 
+    def begins(self) -> bool:
+        """Whether some token, or the end of the text, may come first."""
+        members = [
+            self.slots.groups[group].members for terminal, group in self.slots.of_state[INITIAL]
+        ]  # without terminals
+        classes = np.concatenate([np.zeros(0, np.int64), *members])
+        return bool((self._codes(classes, START_STATE) == ACCEPTED).any())
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why the masks may lead to a dead end; none if they are exact."""
+        limit = (
+            "the check which parser stacks can be completed met its limit, so that a conflict "
+            "resolved by Lark may lead to a dead end"
+        )
+        single = "no token is the single byte 0x{:02X}; a text that needs it may not be spelled to its end"
+        lacking = sorted(self.used_bytes() - self.vocabulary.single_bytes)
+        return (*([] if self.viability.complete else [limit]), *map(single.format, lacking))
+
     def used_bytes(self) -> set[int]:
         """Bytes that some transition of the lexer reads."""
         alive = set(np.flatnonzero(self.graph.delta.any(axis=0)).tolist())
@@ -97,11 +116,8 @@ class Compiled:
         return self.acceptance.entries(np.full(len(classes), parser_state), classes)
 
     def _produces(self, suffix_class: int, sequence: list[int]) -> bool:
-        follow = dict(self.spanner.classes.members[suffix_class].follow)
-        rest = follow.get(sequence[0])
-        if rest is None:
-            return False
-        after = self.spanner.classes.fan_classes(rest).values()
-        if len(sequence) > 1:
-            return any(self._produces(suffix_class, sequence[1:]) for suffix_class in after)
-        return any(self.spanner.classes.members[suffix_class].open for suffix_class in after)
+        classes, after = self.spanner.classes, {suffix_class}
+        for terminal in sequence:
+            fans = (dict(classes.members[suffix_class].follow).get(terminal) for suffix_class in after)
+            after = {other for fan in fans if fan is not None for other in classes.fan_classes(fan).values()}
+        return any(classes.members[suffix_class].open for suffix_class in after)

@@ -127,15 +127,16 @@ class HostMachine:
         return words
 
     def _takes(self, suffix_class: int, states: tuple[int, ...]) -> bool:
-        follow, open_ = self.reference.suffix_class(suffix_class)
-        if any(self._completable(boundary, states) for boundary in open_):
-            return True
-        for terminal, fan in follow:
-            after = states if terminal == IGNORED else step(self.reference.table, states, terminal)
-            if after is None or not self.reference.viable(after[-1]):
-                continue
-            if self._takes(self.reference.after(fan, after[-1]), after):
+        todo = [(suffix_class, states)]
+        while todo:  # not by recursion: a class may be as deep as the longest token
+            suffix_class, states = todo.pop()
+            follow, open_ = self.reference.suffix_class(suffix_class)
+            if any(self._completable(boundary, states) for boundary in open_):
                 return True
+            for terminal, fan in follow:
+                after = states if terminal == IGNORED else step(self.reference.table, states, terminal)
+                if after is not None and self.reference.viable(after[-1]):
+                    todo.append((self.reference.after(fan, after[-1]), after))
         return False
 
     def _completable(self, boundary: int, states: tuple[int, ...]) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._recursion import Routine, run
 from jaxgcd.lexing.scanner import DEAD, IGNORED
 
 OPEN = 0
@@ -110,23 +111,31 @@ class SuffixClasses:
 
     def union(self, first: int, second: int) -> int:
         """The class of either."""
+        known = self._known_union(first, second)
+        return run(self._united(first, second)) if known is None else known
+
+    def _known_union(self, first: int, second: int) -> int | None:
         if NOTHING in (first, second) or first == second:
             return first or second
-        key = (min(first, second), max(first, second))
-        if key not in self._unions:
-            one, other = self.members[first], self.members[second]
-            follow = dict(one.follow)
-            for terminal, fan in other.follow:
-                follow[terminal] = self._fan_union(follow.get(terminal, NOTHING), fan)
-            self._unions[key] = self.intern(follow, one.open | other.open)
-        return self._unions[key]
+        return self._unions.get((min(first, second), max(first, second)))
 
-    def _fan_union(self, first: int, second: int) -> int:
+    def _united(self, first: int, second: int) -> Routine[int]:
+        one, other = self.members[first], self.members[second]
+        follow = dict(one.follow)
+        for terminal, fan in other.follow:
+            follow[terminal] = yield self._fan_union(follow.get(terminal, NOTHING), fan)
+        found = self.intern(follow, one.open | other.open)
+        self._unions[min(first, second), max(first, second)] = found
+        return found
+
+    def _fan_union(self, first: int, second: int) -> Routine[int]:
         if NOTHING in (first, second):
             return first or second
         classes = self.fan_classes(first)
         for scanner, suffix_class in self.fan_classes(second).items():
-            classes[scanner] = self.union(classes.get(scanner, NOTHING), suffix_class)
+            old = classes.get(scanner, NOTHING)
+            known = self._known_union(old, suffix_class)
+            classes[scanner] = (yield self._united(old, suffix_class)) if known is None else known
         return self.fan(classes)
 
     def after(self, terminal: int, scanners: frozenset[int], rests: Iterable[int]) -> list[int]:
@@ -173,7 +182,7 @@ class SuffixClasses:
         """The class of a text that ends inside a lexeme with some exits; `fans`: what each gate leads to."""
         follow: dict[int, int] = {}
         for terminal, gate in sorted(exits):
-            follow[terminal] = self._fan_union(follow.get(terminal, NOTHING), fans[gate])
+            follow[terminal] = run(self._fan_union(follow.get(terminal, NOTHING), fans[gate]))
         return self.intern(follow, frozenset())
 
     def ended(self, gate: Sequence[int], ends: Mapping[int, int | None]) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from lark import Lark
 from oracle import Language, pick
 
 SIZE = 288  # one number of ids for all vocabularies, so that all grammars share their array shapes
@@ -295,38 +294,6 @@ def random_grammar(rng: random.Random) -> str:
     elif draw < 0.5:
         lines.append("%ignore /c/")
     return "\n".join(lines)
-
-
-def has_cycle(lark: Lark) -> bool:
-    """Whether some nonterminal derives itself alone: there Lark's parser may reduce for ever."""
-    nullable: set[str] = set()
-    while (
-        new := {
-            rule.origin.name
-            for rule in lark.rules
-            if all(symbol.name in nullable for symbol in rule.expansion)
-        }
-        - nullable
-    ):
-        nullable |= new
-    above: dict[str, set[str]] = {}
-    for rule in lark.rules:
-        for place, symbol in enumerate(rule.expansion):
-            others = rule.expansion[:place] + rule.expansion[place + 1 :]
-            if not symbol.is_term and all(other.name in nullable for other in others):
-                above.setdefault(symbol.name, set()).add(rule.origin.name)
-    return any(name in _reachable(above, name) for name in above)
-
-
-def _reachable(edges: dict[str, set[str]], start: str) -> set[str]:
-    """What can be reached from `start` over at least one edge."""
-    seen: set[str] = set()
-    todo = [start]
-    while todo:
-        new = edges.get(todo.pop(), set()) - seen
-        seen |= new
-        todo += new
-    return seen
 
 
 # (seed, slack, dead_ends): grammars that Lark loads quickly, with at least three texts; slack and dead ends
