@@ -284,7 +284,7 @@ class _Builder:
         for reading in readings:
             targets = tuple(target for _, target in reading)
             if targets not in parts:
-                parts[targets] = _parts([columns[target] for target in targets], random, size)
+                parts[targets] = _parts([columns.get(target, _NO_TOKENS) for target in targets], random, size)
         found = [parts[tuple(target for _, target in reading)] for reading in readings]
         # All that is emitted together: part after part, and for each part one class for each alternative.
         labels = [np.tile([n for n, _ in r], len(p[1])) for r, p in zip(readings, found, strict=True)]
@@ -330,6 +330,10 @@ class _Column(NamedTuple):
 
     tokens: np.ndarray
     classes: np.ndarray
+
+
+_NO_TOKENS = _Column(np.zeros(0, np.int32), np.zeros(0, np.int32))
+"""For a state into which only symbols lead with which no token begins."""
 
 
 def _parts(
