@@ -76,7 +76,8 @@ def loaded(smollm2_file) -> models.LoadedModel:
 def test_100_answers(loaded, name) -> None:
     grammar, questions = (EXAMPLES / f"{name}.lark").read_text(), QUESTIONS[name]
     assert len({*questions}) == 100
-    tables = jaxgcd.compile_grammar(grammar, loaded.vocabulary())
+    # At this temperature it happens that brackets open, and open.
+    tables = jaxgcd.compile_grammar(grammar, loaded.vocabulary(), max_depth=512)
     found = [answer for first in range(0, 100, ROWS) for answer in answered(loaded, tables, questions, first)]
     parser = Lark(grammar, parser="lalr", lexer="contextual")
     kinds = Counter(finish.name for _, finish in found)
