@@ -1,6 +1,6 @@
 """Prints the oldest versions that pyproject.toml allows, as pip takes them: `jax==0.7.1 numpy==1.26.0 ...`.
 
-    python .ci/floor.py [EXTRA ...]
+python .ci/floor.py [EXTRA ...]
 """
 
 import re
