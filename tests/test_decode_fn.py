@@ -42,7 +42,7 @@ WRONG = {
     "another container": (lambda t, c: (GOOD, {"k": c["k"], "at": (c["at"],)}), r"cache\['at'\]\[0\] is new"),
     "a cache that grows": (
         lambda t, c: (GOOD, {**c, "k": jnp.pad(c["k"], ((0, 0), (0, 1)))}),
-        r"cache\['k'\], an array float32\[2, 4\], an array float32\[2, 5\].*Allocate the cache for all",
+        r"cache\['k'\], an array float32\[2, 4\], an array float32\[2, 5\].*Allocate it for all",
     ),
     "a cache of another dtype": (lambda t, c: (GOOD, {**c, "at": c["at"] + 1.5}), r"int32\[2\], .* float32"),
 }
