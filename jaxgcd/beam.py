@@ -17,9 +17,10 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float32, Int, Int32
 
+from jaxgcd.decode_fn import DecodeFn, as_partial, decode
 from jaxgcd.decoding import advance, unpack, viable
 from jaxgcd.errors import ShapeError
-from jaxgcd.generation import DecodeFn, Finish
+from jaxgcd.loop import Finish
 from jaxgcd.meshes import on_any_mesh
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
@@ -96,7 +97,8 @@ def beam_search(
         `Beams`. A beam whose stack would overflow is dropped.
 
     Raises:
-        ShapeError: an argument is out of range, or the cache has no such axis with an entry for each row.
+        ShapeError: an argument is out of range, the cache has no such axis with an entry for each row, or
+            what `decode_fn` returns does not fit.
 
     Example:
         >>> import jax.numpy as jnp, jaxgcd
@@ -115,12 +117,10 @@ def beam_search(
     batch = state.status.shape
     if jnp.shape(last_token) != batch:
         raise ShapeError(f"`last_token` has the shape {jnp.shape(last_token)}, the state's batch is {batch}.")
-    if not isinstance(decode_fn, jax.tree_util.Partial):
-        decode_fn = jax.tree_util.Partial(decode_fn)
     axes = _leaf_axes(cache_axes, cache, math.prod(batch))
     arrays = (jnp.asarray(last_token, jnp.int32), length_penalty, jnp.asarray(pad_id, jnp.int32))
     options = {"beams": beams, "steps": max_new_tokens, "axes": axes}
-    return _beam_search(decode_fn, cache, tables, state, *arrays, **options)
+    return _beam_search(as_partial(decode_fn), cache, tables, state, *arrays, **options)
 
 
 @functools.partial(jax.jit, static_argnames=("beams", "steps", "axes"))
@@ -139,7 +139,7 @@ def _beam_search(
 
     def step(carry):
         i, cache, last_token, beam = carry
-        logits, cache = decode_fn(last_token, cache)
+        logits, cache = decode(decode_fn, last_token, cache, tables.size)
         beam, parent, token = _grown(tables, beam, logits, i, penalty)
         return i + 1, _reordered(cache, axes, parent, beams), token, beam
 

@@ -34,7 +34,8 @@ class VocabularyError(JaxgcdError, ValueError):
 
 
 class ShapeError(JaxgcdError, ValueError):
-    """An array argument has the wrong shape or dtype; raised while tracing."""
+    """An array argument, or what a `decode_fn` returns, has the wrong shape, dtype or structure; raised while
+    tracing."""
 
 
 class PrefixError(JaxgcdError, ValueError):

@@ -14,21 +14,11 @@ import numpy as np
 from jaxtyping import Array, Int, Int32
 
 from jaxgcd import keys
+from jaxgcd.decode_fn import DecodeFn, as_partial
 from jaxgcd.errors import ShapeError
-from jaxgcd.generation import (
-    DecodeFn,
-    Finish,
-    Plan,
-    Progress,
-    Record,
-    TextOptions,
-    as_partial,
-    begin,
-    check_arguments,
-    make_plan,
-    rows_of,
-    run,
-)
+from jaxgcd.generation import rows_of
+from jaxgcd.loop import Finish, Progress, Record, begin, run
+from jaxgcd.plan import Plan, TextOptions, check_arguments, make_plan
 from jaxgcd.sampling import Draw
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
@@ -107,7 +97,7 @@ def stream(
     # A dispatch gives its buffers to the next one; those of the caller stay the caller's.
     progress = jax.tree.map(jnp.copy, begin(cache, state, last_token))
     dispatch = functools.partial(_dispatch, key, as_partial(decode_fn), tables, plan, steps=steps)
-    return _chunks(dispatch, progress, vocabulary, -(-max_new_tokens // steps))
+    return _chunks(dispatch, dispatch(progress), vocabulary, -(-max_new_tokens // steps))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,11 +122,13 @@ def _dispatch(
     return after, report
 
 
-def _chunks(dispatch: Any, progress: Progress, vocabulary: Vocabulary, most: int) -> Iterator[Chunk]:
+def _chunks(
+    dispatch: Any, first: tuple[Progress, _Report], vocabulary: Vocabulary, most: int
+) -> Iterator[Chunk]:
+    progress, waiting = first
     rows = progress.length.size
     decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(rows)]
     done = [False] * rows
-    progress, waiting = dispatch(progress)
     for number in range(1, most + 1):
         report = waiting
         if number < most:

@@ -1,6 +1,7 @@
 """The command line: what it writes, what it refuses and how, its exit codes. Python-lark judges the texts."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -152,12 +153,12 @@ class TestGenerate:
         check_texts([out[:-1]])
 
     def test_answers_that_do_not_end(self, model, tmp_path):
-        """The one token is the first byte of é: of a character that is not complete nothing is shown."""
+        """The one token is the first byte of é, as in `Generation.texts`."""
         grammar = write(tmp_path / "g.lark", 'start: "é" "b"')
         code, out, err = run("generate", model, grammar, "a", "--max-new-tokens", "1", "--json")
         record = records(out)[0]
         assert code == cli.ExitCode.INCOMPLETE == 3
-        assert (record["finish"], record["text"], record["tokens"]) == ("LENGTH", "", 1)
+        assert (record["finish"], record["text"], record["tokens"]) == ("LENGTH", "\ufffd", 1)
         assert "1 of 1 answers are not complete" in err and "--max-new-tokens" in err
 
     def test_a_stack_that_is_too_low(self, model, tmp_path):
@@ -165,6 +166,112 @@ class TestGenerate:
         code, out, err = run("generate", model, grammar, "a", "--max-depth", "4", "--json", *DRAW[:-1])
         assert (code, records(out)[0]["finish"]) == (3, "OVERFLOW")
         assert "--max-depth" in err
+
+
+class TestDrawing:
+    """Options of a draw and of a text's end."""
+
+    def test_they_are_those_of_the_library(self, model, grammar, monkeypatch):
+        """What each one does, `tests/test_sampling.py` and `tests/test_generation.py` show."""
+        asked = []
+        monkeypatch.setattr(jaxgcd, "generate", lambda *_, **keywords: (asked.append(keywords), 1 // 0))
+        draw = ("--temperature", "2", "--top-k", "7", "--top-p", "0.5", "--min-p", "0.25")
+        ends = (
+            "--max-new-tokens",
+            "9",
+            "--min-new-tokens",
+            "3",
+            "--stop",
+            "é",
+            "--stop",
+            "\n",
+            "--stop-id",
+            "4",
+        )
+        bias = ("--logit-bias", "a=-inf", "--logit-bias", "4=2.5", "--logit-bias", " ab=-1")
+        with pytest.raises(ZeroDivisionError):
+            run("generate", model, grammar, "a", *draw, *ends, *bias)
+        (keywords,) = asked
+        assert keywords.pop("logit_bias").tolist() == [0, 0, -math.inf, 0, 2.5, 0, 0, 0, 0, -1, 0, 0, 0]
+        assert keywords == {
+            **{"temperature": 2.0, "top_k": 7, "top_p": 0.5, "min_p": 0.25},
+            **{"max_new_tokens": 9, "min_new_tokens": 3, "stop": ["é", "\n"], "stop_ids": [4]},
+        }
+
+    def test_a_text_that_is_stopped_is_no_failure(self, model, tmp_path):
+        """The stop ends within the second token `ab`."""
+        grammar = write(tmp_path / "free.lark", 'start: ("a" | "b" | "c" | "ab")*')
+        options = (
+            "--logit-bias",
+            "ab=1e9",
+            "--stop",
+            "c",
+            "--stop",
+            "ba",
+            "--max-new-tokens",
+            "40",
+            "--json",
+        )
+        code, out, err = run("generate", model, grammar, "a", *options)
+        assert (code, err) == (0, "")
+        assert [(r["text"], r["finish"], r["tokens"]) for r in records(out)] == [("aba", "STOP", 2)]
+
+    def test_a_bias_may_name_a_token_with_an_equals_sign(self):
+        vocabulary = jaxgcd.Vocabulary([b"=", b"a=b", b"5", b"=", b""], eos=[4], size=8)
+        given = cli.drawing.parse_bias(["==1", "a=b=-2", "4=0.5", "==1"])
+        how = cli.drawing.Drawing({}, given, samples=1, seed=0, batch_size=1)
+        assert how.keywords(vocabulary)["logit_bias"].tolist() == [2, -2, 0, 2, 0.5, 0, 0, 0]
+
+
+class TestStream:
+    """The same answers, in pieces."""
+
+    def test_one_answer_is_a_text_that_grows(self, model, tmp_path, monkeypatch, capsys):
+        """Each piece is shown before the next one is asked for."""
+        grammar = write(tmp_path / "long.lark", 'start: ("ab" | "é")~9')
+        whole = run("generate", model, grammar, "a", *DRAW)
+        stream, shown = jaxgcd.stream, []
+
+        def watched(*args, **options):
+            for chunk in stream(*args, **options):
+                yield chunk
+                shown.append(capsys.readouterr().out)
+
+        monkeypatch.setattr(jaxgcd, "stream", watched)
+        with pytest.raises(SystemExit) as end:
+            cli.app(["generate", model, grammar, "a", "--stream", *DRAW])
+        assert (end.value.code, "".join(shown) + capsys.readouterr().out, "") == whole
+        assert len(list(filter(None, shown))) > 1
+
+    def test_pieces_of_batches(self, model, grammar):
+        """Five answers to each prompt, in batches of two; some are cut, maybe within a character."""
+        options = (
+            "-n",
+            "5",
+            "--temperature",
+            "9",
+            "--max-new-tokens",
+            "6",
+            "--batch-size",
+            "2",
+            "-q",
+            "--json",
+        )
+        code, out, _ = run("generate", model, grammar, "a", "b", *options)
+        streamed = run("generate", model, grammar, "a", "b", *options, "--stream")
+        pieces: dict[tuple[int, int], list[dict]] = {}
+        for piece in records(streamed[1]):
+            pieces.setdefault((piece["prompt"], piece["sample"]), []).append(piece)
+        assert streamed[0] == code and len(pieces) == len(records(out)) == 10
+        assert {record["finish"] for record in records(out)} >= {"EOS", "LENGTH"}
+        for record in records(out):
+            of_answer = pieces[record["prompt"], record["sample"]]
+            assert [piece["finish"] for piece in of_answer] == [None] * (len(of_answer) - 1) + [
+                record["finish"]
+            ]
+            assert [i for piece in of_answer for i in piece["token_ids"]] == record["token_ids"]
+            assert "".join(piece["text"] for piece in of_answer) == record["text"]
+            assert all(piece["tokens"] == len(piece["token_ids"]) for piece in of_answer)
 
 
 class TestCompile:
@@ -277,6 +384,12 @@ class TestErrors:
         long = self.failure("generate", model, grammar, "--raw", "a" * 60, "--max-new-tokens", "40")
         assert "room for 100" in long
 
+    def test_stops_that_are_none(self, model, grammar):
+        few = ("a", "--max-new-tokens", "9")
+        error = self.failure("generate", model, grammar, *few, "--stop-id", "99")
+        assert "99, which is no token id below 13" in error
+        assert "4096 bytes in all" in self.failure("generate", model, grammar, *few, "--stop", "x" * 5000)
+
     def test_tables_of_another_vocabulary(self, model, saved, tmp_path):
         tables = str(tmp_path / "other.jaxgcd")
         jaxgcd.save(tables, jaxgcd.compile_grammar('start: "a"', jaxgcd.Vocabulary([b"a", b""], eos=[1])))
@@ -292,6 +405,16 @@ class TestErrors:
             (["a", "-n", "2"], "at 0 all samples are the same"),
             (["a", "--raw", "--system", "b"], "--system"),
             (["-f", "-", "--lines", "-"], "only one of the inputs"),
+            (["a", "--top-k", "0", "--temperature", "1"], "--top-k"),
+            (["a", "--top-p", "1.5", "--temperature", "1"], "--top-p"),
+            (["a", "--top-p", "0.9"], "no effect at --temperature 0"),
+            (["a", "--stop", ""], "end every answer at once"),
+            (["a", "--logit-bias", "5"], "is not TOKEN=BIAS"),
+            (["a", "--logit-bias", "=5"], "is not TOKEN=BIAS"),
+            (["a", "--logit-bias", "a=inf"], "with a number, or -inf"),
+            (["a", "--logit-bias", "abc=1"], "no token is the text 'abc' alone"),
+            (["a", "--logit-bias", "99=1"], "no token id 99 below 13"),
+            (["a", "b", "--stream"], "add --json"),
             (["--lines", "-"], "all lines are blank"),
         ],
     )

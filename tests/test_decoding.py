@@ -451,3 +451,13 @@ def test_tables_are_the_same_bytes_under_any_hash_seed() -> None:
         )
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+@pytest.mark.filterwarnings("ignore::jaxgcd.InexactGrammarWarning")
+def test_a_byte_with_which_no_token_begins() -> None:
+    """It leads to a state of its own, and occurs inside a token that no text holds."""
+    vocabulary = jaxgcd.Vocabulary([b"a(", b"a", b"b", b""], eos=[3])
+    tables = jaxgcd.compile_grammar('start: "(" | "a"', vocabulary)
+    state = jaxgcd.init(tables)
+    assert jaxgcd.allowed(tables, state).tolist() == [0b0010]
+    assert jaxgcd.allowed(tables, jaxgcd.advance(tables, state, jnp.int32(1))).tolist() == [0b1000]

@@ -61,11 +61,14 @@ def test_the_weighted_example_shows_it(capsys) -> None:
 
 
 def test_training_under_the_masks(capsys) -> None:
+    """With the grammar's mass in the loss, free generation learns the grammar, too."""
     for module in ("optax", "flax"):
         pytest.importorskip(module)
     with jax.numpy_dtype_promotion("standard"):  # optax's Adam mixes integers and floats
-        result = load("finetune").main(["--steps", "60", "--batch", "32"])
+        result = load("finetune").main(["--steps", "60", "--batch", "32", "--mass-weight", "1"])
     assert np.mean(result.losses[-10:]) < 0.8 * result.losses[0]
     for free, inside in (result.before, result.after):
         assert inside.ended > 100 and inside.valid == inside.ended and free.valid <= free.ended
+    (before, _), (after, _) = result.before, result.after
+    assert after.valid / after.ended > 0.4 > 4 * before.valid / before.ended
     assert capsys.readouterr().out.count("inside the grammar 100%") == 2

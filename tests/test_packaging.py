@@ -70,3 +70,14 @@ def test_first_example_of_the_readme_runs_as_written():
     output = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True)
     assert output.returncode == 0, output.stderr
     assert len(output.stdout.splitlines()) == 8  # one line per row of the batch
+
+
+def test_the_oldest_versions_are_those_of_the_documentation():
+    """`make test-floor` installs what `.ci/floor.py` prints; the README names the most important ones."""
+    command = [sys.executable, str(ROOT / ".ci" / "floor.py"), "models", "train", "cli"]
+    pins = dict(pin.split("==") for pin in subprocess.check_output(command, text=True).split())
+    readme = (ROOT / "README.md").read_text()
+    sentence = " ".join(re.findall(r"Python from .*?\.\n", readme, re.DOTALL)[0].split())
+    for name in ("jax", "flax", "numpy", "lark"):
+        assert f"{name} from {pins[name]}" in sentence
+    assert "Python from 3.11" in sentence and PROJECT["requires-python"] == ">=3.11"

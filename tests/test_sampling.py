@@ -245,3 +245,24 @@ def test_options_of_the_wrong_shape_are_errors(tables, logits, options) -> None:
 def test_an_unknown_option_is_an_error(tables, logits) -> None:
     with pytest.raises(TypeError, match="topk"):
         jaxgcd.sample(jax.random.key(0), tables, jaxgcd.init(tables, BATCH), logits, topk=3)  # type: ignore
+
+
+def test_many_tokens_of_few_weights() -> None:
+    """What `top_k` and `top_p` keep of 3,000 tokens with some 50 different logits, against a sort."""
+    logits = np.round(np.random.default_rng(3).normal(size=(3, 3000)) * 6) / 2
+    logits = np.where(np.arange(3000) % 7 == 1, -np.inf, logits).astype(np.float32)
+    order = np.argsort(-logits, axis=-1, kind="stable")
+
+    @jax.jit
+    def kept(top_k, top_p):
+        settings = make_settings((3,), 3000, top_k=top_k, top_p=top_p)
+        return log_weights(settings, jnp.asarray(logits)) > -jnp.inf
+
+    for top_k, top_p in [(1, 1.0), (17, 1.0), (2000, 1.0), (9999, 1.0), (0, 0.3), (0, 0.999), (40, 0.7)]:
+        found = np.asarray(kept(jnp.int32(top_k), jnp.float32(top_p)))
+        for row in range(3):
+            ranked = [i for i in order[row].tolist() if logits[row, i] > -np.inf][: top_k or None]
+            shares = np.exp(logits[row, ranked].astype(np.float64))
+            reached = np.cumsum(shares) >= np.float64(np.float32(top_p)) * shares.sum()
+            count = len(ranked) if top_p == 1 else int(np.argmax(reached)) + 1
+            assert np.flatnonzero(found[row]).tolist() == sorted(ranked[:count])

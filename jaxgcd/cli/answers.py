@@ -1,7 +1,7 @@
-"""Answers of a model to prompts, some rows at a time."""
+"""Answers of a model to prompts, some rows at a time; whole, or in pieces while they are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,39 +10,42 @@ import numpy as np
 import jaxgcd
 from jaxgcd.errors import ModelError
 
+from .drawing import Drawing
+
 if TYPE_CHECKING:
     from jaxgcd.models import LoadedModel
+
+_STEPS = 4
+"""Tokens that are drawn before pieces are shown: fewer would wait for the device more often."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One text, and where it belongs."""
+    """One text or a piece of it, and where it belongs."""
 
     prompt: int
     """Number of the prompt, from 0."""
     sample: int
     """Number among the answers to that prompt, from 0."""
     text: str
-    finish: str
-    """The name of a `jaxgcd.Finish`; the text is complete if it is "EOS"."""
+    finish: str | None
+    """The name of a `jaxgcd.Finish`; None for a piece that another one follows."""
     tokens: int
-    """How many tokens the text has."""
+    """How many tokens these are."""
     token_ids: list[int]
-
-    @property
-    def complete(self) -> bool:
-        return self.finish == jaxgcd.Finish.EOS.name
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """How answers are drawn."""
+class Run:
+    """What all batches have in common."""
 
-    max_new_tokens: int
-    seed: int
-    batch_size: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Keyword arguments of `jaxgcd.generate` besides `max_new_tokens`."""
+    loaded: "LoadedModel"
+    vocabulary: jaxgcd.Vocabulary
+    tables: jaxgcd.Tables
+    prompts: Sequence[Sequence[int]]
+    drawing: Drawing
+    keywords: Mapping[str, Any]
+    """Those of `jaxgcd.generate`."""
 
 
 def encode(loaded: "LoadedModel", prompt: str, *, raw: bool, system: str | None) -> list[int]:
@@ -55,44 +58,46 @@ def encode(loaded: "LoadedModel", prompt: str, *, raw: bool, system: str | None)
     return loaded.tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def answers(
-    loaded: "LoadedModel",
-    vocabulary: jaxgcd.Vocabulary,
-    tables: jaxgcd.Tables,
-    prompts: Sequence[Sequence[int]],
-    samples: int,
-    drawing: Drawing,
-) -> Iterator[Answer]:
+def answers(run: Run) -> Iterator[Answer]:
     """`samples` answers to each prompt, in order; each batch is yielded when it is done."""
-    rows = [(prompt, sample) for prompt in range(len(prompts)) for sample in range(samples)]
-    key = jax.random.key(drawing.seed)
-    for number, begin in enumerate(range(0, len(rows), drawing.batch_size)):
-        batch = rows[begin : begin + drawing.batch_size]
-        # A last batch that is shorter would be another shape to compile for.
-        filled = batch + batch[-1:] * (min(drawing.batch_size, len(rows)) - len(batch))
-        output = _generate(
-            loaded, tables, [prompts[i] for i, _ in filled], jax.random.fold_in(key, number), drawing
-        )
+    for rows, arguments in _batches(run):
+        output = jaxgcd.generate(*arguments, **run.keywords)
         tokens, lengths, finish = (np.asarray(part) for part in (output.tokens, output.length, output.finish))
-        for row, (prompt, sample) in enumerate(batch):
+        texts = output.texts(run.vocabulary)
+        for row, (prompt, sample) in enumerate(rows):
             ids = tokens[row, : lengths[row]].tolist()
-            text = vocabulary.spell(ids).decode(errors="ignore")  # it may end inside a character
-            end = jaxgcd.Finish(int(finish[row])).name
-            yield Answer(prompt, sample, text, end, len(ids), ids)
+            yield Answer(prompt, sample, texts[row], jaxgcd.Finish(finish[row]).name, len(ids), ids)
 
 
-def _generate(
-    loaded: "LoadedModel",
-    tables: jaxgcd.Tables,
-    prompts: Sequence[Sequence[int]],
-    key: jax.Array,
-    drawing: Drawing,
-) -> jaxgcd.Generation:
+def pieces(run: Run) -> Iterator[Answer]:
+    """The same answers in pieces, as they are written; those of a batch take turns."""
+    for rows, arguments in _batches(run):
+        done = [False] * len(rows)
+        for chunk in jaxgcd.stream(*arguments, vocabulary=run.vocabulary, steps=_STEPS, **run.keywords):
+            for row, (prompt, sample) in enumerate(rows):
+                if not done[row]:
+                    ids, end = chunk.tokens[row, : chunk.lengths[row]].tolist(), chunk.finish[row]
+                    done[row] = end is not None
+                    name = None if end is None else end.name
+                    yield Answer(prompt, sample, chunk.texts[row], name, len(ids), ids)
+
+
+def _batches(run: Run) -> Iterator[tuple[list[tuple[int, int]], tuple[Any, ...]]]:
+    """For each batch its rows as (prompt, sample), and the positional arguments of `generate`."""
     from jaxgcd import models
 
-    length = drawing.max_new_tokens
-    decode_fn, cache, last_token = models.start(loaded.model, prompts, max_new_tokens=length)
-    state = jaxgcd.init(tables, len(prompts))
-    return jaxgcd.generate(
-        key, decode_fn, cache, tables, state, last_token, max_new_tokens=length, **drawing.options
-    )
+    drawing = run.drawing
+    rows = [(prompt, sample) for prompt in range(len(run.prompts)) for sample in range(drawing.samples)]
+    size, key = min(drawing.batch_size, len(rows)), jax.random.key(drawing.seed)
+    for number, begin in enumerate(range(0, len(rows), size)):
+        batch = rows[begin : begin + size]
+        # A last batch that is shorter would be another shape to compile for.
+        filled = batch + batch[-1:] * (size - len(batch))
+        decode_fn, cache, last_token = models.start(
+            run.loaded.model,
+            [run.prompts[i] for i, _ in filled],
+            max_new_tokens=run.keywords["max_new_tokens"],
+        )
+        state = jaxgcd.init(run.tables, size)
+        arguments = (jax.random.fold_in(key, number), decode_fn, cache, run.tables, state, last_token)
+        yield batch, arguments

@@ -15,13 +15,13 @@ _HELP = """
 Texts from a language model that a Lark grammar parses, and nothing else.
 
 \b
-  jaxgcd generate smollm2 json.lark "Describe a person as JSON."
+  jaxgcd generate smollm2 json.lark "Describe a person as JSON." --stream
   jaxgcd compile json.lark smollm2 --save json.jaxgcd
   jaxgcd generate smollm2 json.jaxgcd --lines questions.txt --json
 
 \b
 Exit codes:
-  0    done; every answer is a complete text of the grammar
+  0    done; every answer is a complete text of the grammar, or ended by a --stop
   1    an error: a file, a grammar, a model; the message says which
   2    wrong use of the command line
   3    some answer is not complete: it met --max-new-tokens, or a limit

@@ -21,13 +21,13 @@ class ExitCode(enum.IntEnum):
     """What a process reports to whoever started it."""
 
     OK = 0
-    """Done; every answer is a complete text of the grammar."""
+    """Done; every answer is a complete text of the grammar, or ended by a stop that was asked for."""
     FAILED = 1
     """An error in what was given: a file, a grammar, a model."""
     USAGE = 2
     """The command line is wrong."""
     INCOMPLETE = 3
-    """Some answer is not a complete text of the grammar."""
+    """Some answer is not a complete text of the grammar, and was not asked to stop."""
     INTERRUPTED = 130
     """128 and SIGINT, as shells count."""
     BROKEN_PIPE = 141

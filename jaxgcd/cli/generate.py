@@ -9,23 +9,11 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
-from . import inputs
-from .answers import Answer, Drawing, answers, encode
+import jaxgcd
+
+from . import drawing, inputs, options
+from .answers import Answer, Run, answers, encode, pieces
 from .boundary import ExitCode, reported, say
-from .options import (
-    CacheFolder,
-    Check,
-    CheckOption,
-    Exact,
-    GrammarOptions,
-    Json,
-    Lexer,
-    LexerOption,
-    MaxDepth,
-    Quiet,
-    Seconds,
-    Start,
-)
 
 
 class Dtype(enum.StrEnum):
@@ -35,7 +23,9 @@ class Dtype(enum.StrEnum):
     bfloat16 = "bfloat16"
 
 
-_PROMPTS, _DRAWING = "Prompts", "Drawing"
+_PROMPTS = "Prompts"
+_AS_ASKED = (jaxgcd.Finish.EOS.name, jaxgcd.Finish.STOP.name)
+"""How an answer ends that was not cut."""
 _REMEDY = (
     "LENGTH asks for a larger --max-new-tokens, OVERFLOW for a larger --max-depth; after STUCK the grammar "
     "allows no token, as compile says beforehand"
@@ -58,7 +48,7 @@ def generate_command(
         ),
     ],
     prompt: Annotated[
-        list[str] | None, typer.Argument(metavar="[PROMPT]...", help="One prompt each.", show_default=False)
+        list[str] | None, typer.Argument(metavar="PROMPT", help="One prompt each.", show_default=False)
     ] = None,
     file: Annotated[
         list[str] | None,
@@ -91,83 +81,112 @@ def generate_command(
             rich_help_panel=_PROMPTS,
         ),
     ] = False,
-    samples: Annotated[
-        int,
-        typer.Option("--samples", "-n", min=1, help="Answers to each prompt.", rich_help_panel=_DRAWING),
-    ] = 1,
-    temperature: Annotated[
-        float,
-        typer.Option(
-            min=0.0, help="Divides the logits; 0 takes the likeliest token.", rich_help_panel=_DRAWING
-        ),
-    ] = 0.0,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=2**31 - 1,
-            help="The same seed, prompts and batch size give the same answers.",
-            rich_help_panel=_DRAWING,
-        ),
-    ] = 0,
-    max_new_tokens: Annotated[
-        int, typer.Option(min=1, help="The most tokens of an answer.", rich_help_panel=_DRAWING)
-    ] = 256,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Answers that are drawn at once.", rich_help_panel=_DRAWING)
-    ] = 8,
+    samples: drawing.Samples = 1,
+    temperature: drawing.Temperature = 0.0,
+    top_k: drawing.TopK = None,
+    top_p: drawing.TopP = None,
+    min_p: drawing.MinP = None,
+    logit_bias: drawing.LogitBias = None,
+    seed: drawing.Seed = 0,
+    batch_size: drawing.BatchSize = 8,
+    max_new_tokens: drawing.MaxNewTokens = 256,
+    min_new_tokens: drawing.MinNewTokens = 0,
+    stop: drawing.Stop = None,
+    stop_id: drawing.StopId = None,
     dtype: Annotated[
         Dtype, typer.Option(help="Of weights and activations; bfloat16 is for accelerators.")
     ] = Dtype.float32,
-    json: Json = False,
-    quiet: Quiet = False,
-    start: Start = "start",
-    lexer: LexerOption = Lexer.contextual,
-    check: CheckOption = Check.device,
-    max_depth: MaxDepth = 64,
-    exact: Exact = False,
-    cache: CacheFolder = None,
-    seconds: Seconds = None,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream", help="Show an answer while it is written; several of them with --json."),
+    ] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    start: options.Start = "start",
+    lexer: options.LexerOption = options.Lexer.contextual,
+    check: options.CheckOption = options.Check.device,
+    max_depth: options.MaxDepth = 64,
+    exact: options.Exact = False,
+    cache: options.CacheFolder = None,
+    seconds: options.Seconds = None,
 ) -> ExitCode:
     """A model answers prompts with texts that the grammar parses.
 
     The prompts are those given, or standard input as one. Each answer goes to
     standard output with a line break behind it; with --json as a line of JSON:
-    prompt, sample, text, finish, tokens, token_ids.
+    prompt, sample, text, finish, tokens, token_ids. With --stream an answer is
+    shown while it is written, with --json in pieces, a line each.
 
     \b
       jaxgcd generate smollm2 json.lark "Describe a person as JSON."
+      jaxgcd generate smollm2 json.lark "Describe a person as JSON." --stream
       echo "Describe a person as JSON." | jaxgcd generate smollm2 json.lark
       jaxgcd generate model/ sql.lark --lines questions.txt --json
-      jaxgcd generate model/ sql.lark "All customers." -n 4 --temperature 0.8
       jaxgcd generate model.gguf json.lark --raw --file begin.txt
+
+    The grammar's mask comes first, then --logit-bias, --temperature, --top-k,
+    --top-p and --min-p, each of what is left. An answer ends when the model says so
+    and the grammar agrees, behind a --stop, or is cut at --max-new-tokens.
+
+    \b
+      jaxgcd generate model/ sql.lark "All customers." -n 4 --temperature 0.8
+      jaxgcd generate model/ sql.lark "One." --temperature 1 --top-k 50 --top-p 0.9
+      jaxgcd generate model/ sql.lark "One." --stop ";" --logit-bias " JOIN=-inf"
     """
-    files, lists = file or [], lines or []
-    inputs.check_one_reader(grammar, *files, *lists)
-    if samples > 1 and temperature == 0:
-        raise typer.BadParameter("at 0 all samples are the same", param_hint="--temperature")
+    how = drawing.Drawing(
+        {
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "max_new_tokens": max_new_tokens,
+            "min_new_tokens": min_new_tokens,
+            "stop": [inputs.argument_text(text) for text in stop or []],
+            "stop_ids": stop_id or [],
+        },
+        drawing.parse_bias(logit_bias or []),
+        samples,
+        seed,
+        batch_size,
+    )
+    how.check()
     if raw and system is not None:
         raise typer.BadParameter("there is no system message without a chat template", param_hint="--system")
-    options = GrammarOptions(start, lexer.value, check.value, max_depth, exact, cache, seconds)
-    drawing = Drawing(max_new_tokens, seed, batch_size, {"temperature": temperature})
-    prompts = inputs.read_prompts(prompt or [], files, lists)
+    grammar_options = options.GrammarOptions(
+        start, lexer.value, check.value, max_depth, exact, cache, seconds
+    )
+    inputs.check_one_reader(grammar, *(file or []), *(lines or []))
+    prompts = inputs.read_prompts(prompt or [], file or [], lines or [])
+    if stream and not json and samples * len(prompts) > 1:
+        raise typer.BadParameter("pieces of several answers would mix; add --json", param_hint="--stream")
     bars = not quiet and sys.stderr.isatty()
     loaded = inputs.load_model(model, dtype.value, progress=bars)
     encoded = [encode(loaded, text, raw=raw, system=system) for text in prompts]
     vocabulary = loaded.vocabulary()
-    tables = inputs.load_tables(grammar, vocabulary, options, progress=bars)
-    found = answers(loaded, vocabulary, tables, encoded, samples, drawing)
-    bar = tqdm(found, total=samples * len(encoded), unit="answer", disable=True if quiet else None)
+    keywords = how.keywords(vocabulary)  # may be a usage error, and tables may take long
+    tables = inputs.load_tables(grammar, vocabulary, grammar_options, progress=bars)
+    run = Run(loaded, vocabulary, tables, encoded, how, keywords)
+    return _show_all(run, stream=stream, as_json=json, quiet=quiet)
+
+
+def _show_all(run: Run, *, stream: bool, as_json: bool, quiet: bool) -> ExitCode:
+    """Writes all answers; what the process is to report."""
+    total = run.drawing.samples * len(run.prompts)
     incomplete = 0
-    for answer in bar:
-        _show(answer, as_json=json)
-        incomplete += not answer.complete
+    # A bar and a text that grows would both want the terminal's last line.
+    with tqdm(total=total, unit="answer", disable=True if quiet or stream else None) as bar:
+        for answer in (pieces if stream else answers)(run):
+            _show(answer, as_json=as_json)
+            bar.update(answer.finish is not None)
+            incomplete += answer.finish not in (None, *_AS_ASKED)
     if incomplete and not quiet:
-        say(f"{incomplete} of {samples * len(encoded)} answers are not complete: {_REMEDY}")
+        say(f"{incomplete} of {total} answers are not complete: {_REMEDY}")
     return ExitCode.INCOMPLETE if incomplete else ExitCode.OK
 
 
 def _show(answer: Answer, *, as_json: bool) -> None:
-    """One answer, at once: whoever reads the output need not wait for the next batch."""
-    line = json_format.dumps(asdict(answer), ensure_ascii=False) if as_json else answer.text
-    print(line, flush=True)
+    """One answer, or a piece, at once: whoever reads the output need not wait for the next one."""
+    if as_json:
+        print(json_format.dumps(asdict(answer), ensure_ascii=False), flush=True)
+    else:
+        print(answer.text, end="" if answer.finish is None else "\n", flush=True)

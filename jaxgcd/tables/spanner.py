@@ -408,6 +408,7 @@ class _Column(NamedTuple):
 
 
 _NO_TOKENS = _Column(np.zeros(0, np.int32), np.zeros(0, np.int32))
+"""For a state into which only symbols lead with which no token begins."""
 
 
 def _parts(
