@@ -4,9 +4,10 @@
 
 For each grammar, checker and batch size, on the 128,256 tokens of Llama 3, in the contextual lexer mode:
 median, 99th percentile and worst time of a mask and of an `advance` over the positions of real texts
-(`common.TRACES`), the mean of both together in a plain scan, and the time of one `jax.random.categorical` and
-of one on masked logits, the making of the mask included. "reads stack" is the share of positions whose mask
-looks below the top of the stack. How a step's time is found: `steps.py`.
+(`common.TRACES`), the mean of both together in a plain scan, and the time of one `jax.random.categorical`, of
+one on masked logits, the making of the mask included, and of `jaxgcd.sample`, which advances as well. "reads
+stack" is the share of positions whose mask looks below the top of the stack. How a step's time is found:
+`steps.py`.
 """
 
 import argparse

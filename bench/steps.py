@@ -118,15 +118,27 @@ advancing = repeated(
     ),
     lambda tables, state, token: state,
 )
+
+
+def step_key(i: jax.Array) -> jax.Array:
+    """The key of one turn."""
+    return jax.random.fold_in(jax.random.key(0), i)
+
+
 drawing = repeated(
-    lambda i, zero, token, logits: jax.random.categorical(jax.random.fold_in(jax.random.key(0), i), logits),
+    lambda i, zero, token, logits: jax.random.categorical(step_key(i), logits),
     lambda logits: jnp.zeros(len(logits), jnp.int32),
 )
 drawing_masked = repeated(
     lambda i, zero, token, tables, state, logits: jax.random.categorical(
-        jax.random.fold_in(jax.random.key(0), i),
-        jaxgcd.mask_logits(tables, bumped(state, zero, token), logits),
+        step_key(i), jaxgcd.mask_logits(tables, bumped(state, zero, token), logits)
     ),
+    lambda tables, state, logits: jnp.zeros(len(logits), jnp.int32),
+)
+sampling = repeated(
+    lambda i, zero, token, tables, state, logits: jaxgcd.sample(
+        step_key(i), tables, bumped(state, zero, token), logits
+    )[0],
     lambda tables, state, logits: jnp.zeros(len(logits), jnp.int32),
 )
 
@@ -206,18 +218,22 @@ def scan_seconds(tables: jaxgcd.Tables, places: Places, rows: int, most: int) ->
 
 
 def draws(tables: jaxgcd.Tables, state: jaxgcd.State, logits: jax.Array) -> dict[str, float]:
-    """A plain draw, and one with the mask made and applied: measured in turn; the median of their ratios."""
+    """A plain draw, one with the mask made and applied, and `sample`: in turn; medians of the ratios."""
     plain, masked = (logits,), (tables, state, logits)
     turns = turns_for(drawing, *plain)
-    turns_for(drawing_masked, *masked)  # compiles
-    pairs, begin = [], time.perf_counter()
-    while len(pairs) < 2 or (len(pairs) < PAIRS and time.perf_counter() - begin < 4 * LONG):
-        pairs.append((per_step(drawing, turns, *plain), per_step(drawing_masked, turns, *masked)))
-    ones, others = np.asarray(pairs).T
+    for run in (drawing_masked, sampling):
+        turns_for(run, *masked)  # compiles
+    found, begin = [], time.perf_counter()
+    while len(found) < 2 or (len(found) < PAIRS and time.perf_counter() - begin < 4 * LONG):
+        others = (per_step(run, turns, *masked) for run in (drawing_masked, sampling))
+        found.append((per_step(drawing, turns, *plain), *others))
+    ones, masks, samples = np.asarray(found).T
     return {
         "draw µs": float(ones.min()) * 1e6,
-        "masked draw µs": float(others.min()) * 1e6,
-        "masked / plain": float(np.median(others / ones)),
+        "masked draw µs": float(masks.min()) * 1e6,
+        "sample µs": float(samples.min()) * 1e6,
+        "masked / plain": float(np.median(masks / ones)),
+        "sample / plain": float(np.median(samples / ones)),
     }
 
 

@@ -135,7 +135,7 @@ def draw_token(
         scores = _without_eos(scores, is_eos, no_eos)
     weights = log_weights(settings, scores)
     greedy = settings.temperature <= 0
-    token = jnp.where(greedy, jnp.argmax(scores, axis=-1).astype(jnp.int32), keys.draw(key, weights))
+    token = jnp.where(greedy, keys.argmax(scores), keys.draw(key, weights))
     possible = (scores > -jnp.inf).any(axis=-1)
     # Of nothing but minus infinities, token 0 would be the largest.
     token = jnp.where(possible, token, jnp.argmax(is_eos).astype(jnp.int32))

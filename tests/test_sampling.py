@@ -13,6 +13,7 @@ import pytest
 
 import jaxgcd
 from jaxgcd.distribution import log_weights, make_settings
+from jaxgcd.keys import argmax
 from jaxgcd.keys import draw as draw_with_key
 
 TOKENS = [b"a", b"b", b"c", b"d", b"e", b"f", b""]
@@ -245,3 +246,17 @@ def test_options_of_the_wrong_shape_are_errors(tables, logits, options) -> None:
 def test_an_unknown_option_is_an_error(tables, logits) -> None:
     with pytest.raises(TypeError, match="topk"):
         jaxgcd.sample(jax.random.key(0), tables, jaxgcd.init(tables, BATCH), logits, topk=3)  # type: ignore
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 100, 4096])
+def test_the_faster_argmax_and_draw_are_those_of_jax(size: int) -> None:
+    rng = np.random.default_rng(size)
+    values = rng.integers(-3, 4, (40, size)).astype(np.float32)  # many are equal
+    values[rng.random(values.shape) < 0.3] = -np.inf
+    values[0] = -np.inf
+    assert (argmax(values) == values.argmax(axis=-1)).all() and argmax(values).dtype == jnp.int32
+    key = jax.random.key(size)
+    assert (draw_with_key(key, jnp.asarray(values)) == jax.random.categorical(key, values)).all()
+    keys = jax.random.split(key, len(values))
+    expected = jax.vmap(jax.random.categorical)(keys, jnp.asarray(values))
+    assert (draw_with_key(keys, jnp.asarray(values)) == expected).all()
