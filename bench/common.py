@@ -124,5 +124,10 @@ def write(name: str, rows: list[dict[str, Any]]) -> None:
     """Prints rows and writes them to `bench/<name>.json`."""
     for row in rows:
         show(row)
+    keep(name, rows)
+
+
+def keep(name: str, rows: list[dict[str, Any]]) -> None:
+    """Writes rows to `bench/<name>.json`."""
     path = Path(__file__).parent / f"{name}.json"
     path.write_text(json.dumps({"machine": machine(), "command": sys.argv, "rows": rows}, indent=1) + "\n")

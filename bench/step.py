@@ -11,6 +11,7 @@ stack" is the share of positions whose mask looks below the top of the stack. Ho
 """
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 import common
@@ -35,24 +36,27 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="the longest to measure one thing")
     parser.add_argument("--cache", help="a folder of compiled tables")
     chosen = parser.parse_args()
-    common.write("step", [row for name in chosen.grammars for row in rows_of(name, chosen)])
+    rows: list[dict[str, Any]] = []
+    for name in chosen.grammars:
+        for row in rows_of(name, chosen):
+            rows.append(row)
+            common.show(row)
+            common.keep("step", rows)  # what is measured is there, whatever comes after it
 
 
-def rows_of(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
-    """All rows of one grammar."""
+def rows_of(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """All rows of one grammar, as they are measured."""
     vocabulary = common.VOCABULARIES[chosen.vocabulary]()
     text, cache = common.grammars(name)[name], chosen.cache
     by_check = {check: jaxgcd.compile_grammar(text, vocabulary, check=check, cache=cache) for check in CHECKS}
     places = steps.places(name, vocabulary, by_check["device"])
     share = float(steps.reads_stack(by_check["host"], places.states).mean())
-    found = []
     for check in chosen.checks:
         for batch in chosen.batches:
             row = {"grammar": name, "check": check, "batch": batch, "reads stack": share}
-            row |= steps.measure(by_check[check], places, batch, budget=chosen.seconds, most=chosen.positions)
-            found.append(row)
-            common.show({"measured": f"{name} {check} {batch}"})
-    return found
+            yield row | steps.measure(
+                by_check[check], places, batch, budget=chosen.seconds, most=chosen.positions
+            )
 
 
 if __name__ == "__main__":
