@@ -31,6 +31,8 @@ GRAIN = 3e-4
 
 LONG = 1.0
 """Seconds after which runs are not repeated any more."""
+DRAWS = 0.05
+"""Seconds that the draws of one run take together."""
 PAIRS = 9
 """How often two draws are compared, at most."""
 
@@ -218,20 +220,20 @@ def scan_seconds(tables: jaxgcd.Tables, places: Places, rows: int, most: int) ->
 
 
 def draws(tables: jaxgcd.Tables, state: jaxgcd.State, logits: jax.Array) -> dict[str, float]:
-    """A plain draw, one with the mask made and applied, and `sample`: in turn; medians of the ratios."""
+    """A plain draw, one with the mask made and applied, and `sample`: in turn; medians."""
     plain, masked = (logits,), (tables, state, logits)
-    turns = turns_for(drawing, *plain)
-    for run in (drawing_masked, sampling):
-        turns_for(run, *masked)  # compiles
+    for run, arguments in ((drawing, plain), (drawing_masked, masked), (sampling, masked)):
+        seconds(run, 1, *arguments)  # compiles
+    turns = int(np.clip(DRAWS / seconds(drawing, 1, *plain), 1, 32))
     found, begin = [], time.perf_counter()
     while len(found) < 2 or (len(found) < PAIRS and time.perf_counter() - begin < 4 * LONG):
         others = (per_step(run, turns, *masked) for run in (drawing_masked, sampling))
         found.append((per_step(drawing, turns, *plain), *others))
     ones, masks, samples = np.asarray(found).T
     return {
-        "draw µs": float(ones.min()) * 1e6,
-        "masked draw µs": float(masks.min()) * 1e6,
-        "sample µs": float(samples.min()) * 1e6,
+        "draw µs": float(np.median(ones)) * 1e6,
+        "masked draw µs": float(np.median(masks)) * 1e6,
+        "sample µs": float(np.median(samples)) * 1e6,
         "masked / plain": float(np.median(masks / ones)),
         "sample / plain": float(np.median(samples / ones)),
     }
