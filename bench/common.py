@@ -75,6 +75,32 @@ def grammars(*names: str) -> dict[str, str]:
     return {name: path.read_text() for name, path in found.items() if name in names}
 
 
+TRACES = {
+    "json": ("tests/programs/json/01_manifest.json", "tests/programs/json/05_schema.json"),
+    "java": ("tests/programs/java/01_Inventory.java", "tests/programs/java/07_Parser.java"),
+    "go": ("tests/programs/go/01_stack.go", "tests/programs/go/03_lexer.go"),
+    "python": (
+        "bench/traces/statements.txt",
+    ),  # of one line each: Lark's grammar has indents from a post-lexer
+}
+
+
+def traces(grammar: str) -> dict[str, bytes]:
+    """Some texts of one of the real grammars, by their names."""
+    return {name: (ROOT / name).read_bytes() for name in TRACES[grammar]}
+
+
+def segmented(vocabulary: jaxgcd.Vocabulary, text: bytes) -> list[int]:
+    """The longest token at each place, from left to right, and EOS."""
+    ids = {token: i for i, token in enumerate(vocabulary.tokens) if vocabulary.usable[i]}
+    longest, found = max(map(len, ids)), []
+    while text:
+        size = next(n for n in range(min(longest, len(text)), 0, -1) if text[:n] in ids)
+        found.append(ids[text[:size]])
+        text = text[size:]
+    return [*found, vocabulary.eos[0]]
+
+
 def machine() -> dict[str, Any]:
     """Where a result was measured."""
     return {
@@ -86,14 +112,22 @@ def machine() -> dict[str, Any]:
     }
 
 
+def show(row: dict[str, Any]) -> None:
+    """Prints one row."""
+    parts = (
+        f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+    )
+    print("  ".join(parts), flush=True)
+
+
 def write(name: str, rows: list[dict[str, Any]]) -> None:
     """Prints rows and writes them to `bench/<name>.json`."""
     for row in rows:
-        print(
-            "  ".join(
-                f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in row.items()
-            )
-        )
+        show(row)
+    keep(name, rows)
+
+
+def keep(name: str, rows: list[dict[str, Any]]) -> None:
+    """Writes rows to `bench/<name>.json`."""
     path = Path(__file__).parent / f"{name}.json"
     path.write_text(json.dumps({"machine": machine(), "command": sys.argv, "rows": rows}, indent=1) + "\n")

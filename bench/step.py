@@ -1,91 +1,62 @@
-"""What do one mask and one `advance` cost inside a jitted scan, at batch 1 and 64?
+"""What do one mask and one `advance` cost inside a compiled loop, and what does the mask add to a draw?
 
-    JAXGCD_DATA=<folder> python bench/step.py
+    JAXGCD_DATA=<folder> python bench/step.py [--grammars json java] [--batches 1 32] [--checks device]
 
-Follows the tokens of a valid text (the tokenizer's own segmentation), 32,000 tokens, best of 20 runs of the
-whole scan divided by its steps. "mask" is `allowed` and `advance` together less `advance` alone.
+For each grammar, checker and batch size, on the 128,256 tokens of Llama 3, in the contextual lexer mode:
+median, 99th percentile and worst time of a mask and of an `advance` over the positions of real texts
+(`common.TRACES`), the mean of both together in a plain scan, and the time of one `jax.random.categorical`, of
+one on masked logits, the making of the mask included, and of `jaxgcd.sample`, which advances as well. "reads
+stack" is the share of positions whose mask looks below the top of the stack. How a step's time is found:
+`steps.py`.
 """
 
-import time
+import argparse
+from collections.abc import Iterator
+from typing import Any
 
 import common
-import jax
-import jax.numpy as jnp
-import numpy as np
+import steps
 
 import jaxgcd
 
-TEXTS = {
-    "examples/json": '{"name": "Ada", "age": 30, "tags": ["a", {"x": [1, 2.5e3, true, null]}], "n": -12.75}',
-    "examples/sql": "SELECT name, COUNT(*) FROM people AS p WHERE age > 21 AND city = 'Rome' ORDER BY name;",
-    "c": "int main(int a, int b) { while (a < b) { a = a + f(b, -1) * (2 + 3); } return a; }",
-}
-
-
-@jax.jit
-def both(tables: jaxgcd.Tables, state: jaxgcd.State, tokens: jax.Array) -> jax.Array:
-    """Masks and advances; returns whether each token was allowed."""
-
-    def step(state, token):
-        words = jaxgcd.allowed(tables, state)
-        word = jnp.take_along_axis(words, token[:, None] >> 5, axis=1)[:, 0]
-        bit = word >> (token & 31).astype(jnp.uint32) & jnp.uint32(1)
-        return jaxgcd.advance(tables, state, token), bit
-
-    return jax.lax.scan(step, state, tokens)[1]
-
-
-@jax.jit
-def advancing(tables: jaxgcd.Tables, state: jaxgcd.State, tokens: jax.Array) -> jax.Array:
-    """Advances only; returns the statuses on the way."""
-    return jax.lax.scan(lambda s, t: (jaxgcd.advance(tables, s, t), s.status), state, tokens)[1]
-
-
-def seconds_per_step(function, *arguments) -> float:
-    """Best of 20 runs after one that compiles."""
-    times = []
-    for _ in range(21):
-        begin = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        times.append(time.perf_counter() - begin)
-    return min(times[1:]) / len(arguments[-1])
+GRAMMARS = ("java", "go", "python", "json")
+CHECKS = ("device", "host")
 
 
 def main() -> None:
     """Measures and writes `bench/step.json`."""
-    vocabulary = common.mistral()
-    rows = []
-    for name, text in common.grammars(*TEXTS).items():
-        tokens = segmented(vocabulary, TEXTS[name].encode())
-        for lexer in ("basic", "contextual"):
-            tables = jaxgcd.compile_grammar(text, vocabulary, lexer=lexer)
-            for batch in (1, 64):
-                ids = jnp.broadcast_to(jnp.asarray(tokens, jnp.int32)[:, None], (len(tokens), batch))
-                state = jaxgcd.init(tables, (batch,))
-                assert np.asarray(both(tables, state, ids)).all(), "the text must be allowed"
-                total, alone = (seconds_per_step(f, tables, state, ids) for f in (both, advancing))
-                rows.append(
-                    {
-                        "grammar": name,
-                        "lexer": lexer,
-                        "batch": batch,
-                        "steps": len(tokens),
-                        "runs": tables.runs,
-                    }
-                    | {"mask µs": (total - alone) * 1e6, "advance µs": alone * 1e6}
-                )
-    common.write("step", rows)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--grammars", nargs="+", default=GRAMMARS, choices=GRAMMARS)
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32, 256])
+    parser.add_argument("--checks", nargs="+", default=CHECKS, choices=CHECKS)
+    parser.add_argument("--vocabulary", default="llama3", choices=common.VOCABULARIES)
+    parser.add_argument("--positions", type=int, default=1000, help="the most to measure in each text")
+    parser.add_argument("--seconds", type=float, default=5.0, help="the longest to measure one thing")
+    parser.add_argument("--cache", help="a folder of compiled tables")
+    chosen = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name in chosen.grammars:
+        for row in rows_of(name, chosen):
+            rows.append(row)
+            common.show(row)
+            common.keep("step", rows)  # what is measured is there, whatever comes after it
 
 
-def segmented(vocabulary: jaxgcd.Vocabulary, text: bytes) -> list[int]:
-    """The longest token at each place, from left to right."""
-    ids = {token: i for i, token in enumerate(vocabulary.tokens) if vocabulary.usable[i]}
-    longest, found = max(map(len, ids)), []
-    while text:
-        size = next(n for n in range(min(longest, len(text)), 0, -1) if text[:n] in ids)
-        found.append(ids[text[:size]])
-        text = text[size:]
-    return found
+def rows_of(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """All rows of one grammar, as they are measured."""
+    vocabulary = common.VOCABULARIES[chosen.vocabulary]()
+    text, cache = common.grammars(name)[name], chosen.cache
+    by_check = {check: jaxgcd.compile_grammar(text, vocabulary, check=check, cache=cache) for check in CHECKS}
+    places = steps.places(name, vocabulary, by_check["device"])
+    share = float(steps.reads_stack(by_check["host"], places.states).mean())
+    for check in chosen.checks:
+        for batch in chosen.batches:
+            row = {"grammar": name, "check": check, "batch": batch, "reads stack": share}
+            yield row | steps.measure(
+                by_check[check], places, batch, budget=chosen.seconds, most=chosen.positions
+            )
 
 
 if __name__ == "__main__":

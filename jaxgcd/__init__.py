@@ -2,7 +2,7 @@
 
 from jaxgcd import _export
 from jaxgcd.beam import Beams, beam_search
-from jaxgcd.decoding import advance, allowed, mask_logits
+from jaxgcd.decoding import advance, allowed, constrain, mask_logits
 from jaxgcd.drafts import Trail, advance_many
 from jaxgcd.errors import (
     GrammarError,
@@ -79,6 +79,7 @@ __all__ = [
     "beam_search",
     "compile_grammar",
     "concatenate",
+    "constrain",
     "generate",
     "init",
     "jump_forward",

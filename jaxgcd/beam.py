@@ -22,6 +22,7 @@ from jaxgcd.decoding import advance, unpack, viable
 from jaxgcd.errors import ShapeError
 from jaxgcd.loop import Finish
 from jaxgcd.meshes import on_any_mesh
+from jaxgcd.plan import padding
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 
@@ -72,7 +73,7 @@ def beam_search(
     beams: int,
     max_new_tokens: int,
     length_penalty: float | Array = 1.0,
-    pad_id: int = 0,
+    pad_id: int | Array | None = None,
     cache_axes: Any = 0,
 ) -> Beams:
     """Finds the likeliest texts of the grammar, a beam at a time.
@@ -89,7 +90,7 @@ def beam_search(
         max_new_tokens: the most tokens to draw.
         length_penalty: scores are divided by the number of tokens, EOS included, to this power; 0 compares
             probabilities as they are.
-        pad_id: what stands behind the end of a text.
+        pad_id: what stands behind the end of a text; by default the vocabulary's lowest EOS id.
         cache_axes: where the rows are in the cache's leaves: an integer, or a pytree of integers as in
             `jax.vmap`; for `jaxgcd.models.Cache` it is `Cache(k=1, v=1, length=0)`.
 
@@ -109,7 +110,7 @@ def beam_search(
         >>> state = jaxgcd.init(tables)
         >>> found = jaxgcd.beam_search(likes_b, (), tables, state, 0, beams=2, max_new_tokens=4)
         >>> found.tokens.tolist(), found.length.tolist()
-        ([[1, 1, 0, 0], [0, 0, 0, 0]], [2, 1])
+        ([[1, 1, 2, 2], [0, 2, 2, 2]], [2, 1])
     """
     for name, value in (("beams", beams), ("max_new_tokens", max_new_tokens)):
         if not isinstance(value, int) or value < 1:
@@ -118,7 +119,7 @@ def beam_search(
     if jnp.shape(last_token) != batch:
         raise ShapeError(f"`last_token` has the shape {jnp.shape(last_token)}, the state's batch is {batch}.")
     axes = _leaf_axes(cache_axes, cache, math.prod(batch))
-    arrays = (jnp.asarray(last_token, jnp.int32), length_penalty, jnp.asarray(pad_id, jnp.int32))
+    arrays = (jnp.asarray(last_token, jnp.int32), length_penalty, padding(tables, pad_id))
     options = {"beams": beams, "steps": max_new_tokens, "axes": axes}
     return _beam_search(as_partial(decode_fn), cache, tables, state, *arrays, **options)
 

@@ -1,4 +1,4 @@
-"""The parser as a JAX value, step by step: `allowed`, `mask_logits` and `advance`.
+"""The parser as a JAX value, step by step: `allowed`, `mask_logits` and `advance`; `constrain` for loops.
 
 All functions are pure and take the tables first; they are jitted, and can be called inside `jit`, `vmap` and
 `scan`. States may have any leading batch axes: what happens to one row is written once, in `stepping`, and
@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from jaxgcd.errors import ShapeError
 from jaxgcd.hostcheck import add_host_words
 from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs, words_spec
-from jaxgcd.state import State, Status, check_state
+from jaxgcd.state import State, Status, check_state, select
 from jaxgcd.stepping import row_advance, row_mask
 from jaxgcd.tables.arrays import Tables
 
@@ -135,6 +135,61 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
         )
     token = jnp.broadcast_to(token.astype(jnp.int32), state.status.shape)
     return over_batch(functools.partial(row_advance, tables), state.status.ndim)(state, token)
+
+
+def constrain(
+    tables: Tables,
+    state: State,
+    token: Int[Array, "*batch"] | None,
+    logits: Float[Array, "*batch size"],
+    *,
+    fill: float | None = None,
+) -> tuple[State, Float[Array, "*batch size"]]:
+    """One call between the model and the draw, for loops that are there already: `advance`, `mask_logits`.
+
+    A loop hands the model the token that it drew last, and gets the logits of the next one. Both go in here,
+    and so the loop needs to carry nothing new but the state.
+
+    Args:
+        tables: the compiled grammar; an argument of the jitted function, read by the loop and not carried.
+        state: the state before `token`, any batch axes: what `init` gave, or the last call of this function.
+        token: the token that each row drew last, or -1 in a row that has drawn none yet, whose state stays as
+            it is. None: no row has. The last token of a prompt was not drawn: a loop that begins with it
+            gives -1 in its first step, `jnp.where(step == 0, -1, token)`.
+        logits: the model's logits after `token`, batch axes as in the state.
+        fill: as in `mask_logits`.
+
+    Returns:
+        The state after `token`, and the masked logits. Behind the loop, the state is that before the last
+        token; `advance` reads it, where the last status is wanted.
+
+    Raises:
+        ShapeError: as in `advance` and `mask_logits`.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxgcd
+        >>> vocabulary = jaxgcd.Vocabulary([b"a", b"b", b""], eos=[2])
+        >>> tables = jaxgcd.compile_grammar('start: "a" "b"', vocabulary)
+        >>> state, token, drawn = jaxgcd.init(tables), jnp.int32(-1), []
+        >>> for _ in range(3):
+        ...     state, logits = jaxgcd.constrain(tables, state, token, jnp.zeros(3))
+        ...     token = logits.argmax()
+        ...     drawn.append(int(token))
+        >>> drawn
+        [0, 1, 2]
+    """
+    if token is not None:
+        state = _advance_drawn(tables, state, token)
+    return state, mask_logits(tables, state, logits, fill=fill)
+
+
+@jax.jit
+@on_any_mesh(lambda tables, state, token: state_specs(batch_spec(state, token)))
+def _advance_drawn(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
+    """`advance`, but rows whose token is -1 stay as they are."""
+    after = advance(tables, state, token)
+    drawn = jnp.asarray(token).astype(jnp.int32) != -1
+    return select(jnp.broadcast_to(drawn, state.status.shape), after, state)
 
 
 def over_batch(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

@@ -46,8 +46,29 @@ def fold(key: Array, step: int | Int32[Array, ""]) -> Array:
 
 
 def draw(key: Array, weights: Float[Array, "*batch size"]) -> Int32[Array, "*batch"]:
-    """Draws from unnormalised log-probabilities; with a key for each row, each row as if it were alone."""
-    return _each(jax.random.categorical, key.ndim, in_axes=(0, 0))(key, weights).astype(jnp.int32)
+    """Draws from unnormalised log-probabilities; with a key for each row, each row as if it were alone.
+
+    The tokens are those of `jax.random.categorical`, which is the same Gumbel maximum (Gumbel 1954).
+    """
+    return _each(_gumbel_maximum, key.ndim, in_axes=(0, 0))(key, weights)
+
+
+def _gumbel_maximum(key: Array, weights: Float[Array, "*batch size"]) -> Int32[Array, "*batch"]:
+    return argmax(weights + jax.random.gumbel(key, weights.shape, weights.dtype))
+
+
+def argmax(values: Float[Array, "*batch size"]) -> Int32[Array, "*batch"]:
+    """The place of the largest value of each row, the first of equals; as `jnp.argmax`, but faster.
+
+    XLA on CPUs takes a maximum of many values at a time, but goes through an argmax one by one: so first
+    comes the maximum of each 32 values, and then the places among these and within one of them.
+    """
+    width = [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % 32)]
+    groups = jnp.pad(values, width, constant_values=-jnp.inf)
+    groups = groups.reshape(*values.shape[:-1], -1, 32)
+    group = jnp.argmax(groups.max(axis=-1), axis=-1).astype(jnp.int32)
+    inside = jnp.take_along_axis(groups, group[..., None, None], axis=-2)[..., 0, :]
+    return 32 * group + jnp.argmax(inside, axis=-1).astype(jnp.int32)
 
 
 def _each(function: Callable[..., Array], axes: int, in_axes: tuple[int | None, ...]) -> Callable[..., Array]:

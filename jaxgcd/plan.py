@@ -66,15 +66,19 @@ def make_plan(
     """Checks the options of a text and makes arrays of them."""
     batch = state.status.shape
     none = isinstance(min_new_tokens, int) and min_new_tokens == 0
-    if pad_id is None:
-        pad_id = jnp.argmax(unpack(tables.eos_words, tables.size))
     return Plan(
         make_settings(batch, tables.size, **options),
         make_stops(stop, stop_ids, tables.size),
         None if none else per_row("min_new_tokens", min_new_tokens, batch, jnp.int32),
         jnp.int32(max_new_tokens),
-        per_row("pad_id", pad_id, (), jnp.int32),
+        padding(tables, pad_id),
     )
+
+
+def padding(tables: Tables, pad_id: ArrayLike | None) -> Int32[Array, ""]:
+    """What rows hold behind their end: `pad_id`, or by default the lowest EOS id."""
+    lowest = jnp.argmax(unpack(tables.eos_words, tables.size)) if pad_id is None else pad_id
+    return per_row("pad_id", lowest, (), jnp.int32)
 
 
 def check_arguments(state: State, last_token: Int[Array, "*batch"], max_new_tokens: int) -> None:

@@ -9,11 +9,13 @@ from typing import Literal, Unpack, overload
 import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float, Int32
 
 from jaxgcd import keys
 from jaxgcd.decoding import advance, mask_logits, unpack
 from jaxgcd.distribution import DrawOptions, Settings, biased, log_weights, make_settings
+from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 
@@ -108,6 +110,14 @@ def sample(
     return (token, after, draw) if return_draw else (token, after)
 
 
+def _draw_specs(key, tables, state, logits, *_) -> tuple[PartitionSpec, State, Draw]:
+    batch = batch_spec(state, logits)
+    spec = PartitionSpec(*batch)
+    return spec, state_specs(batch), Draw(spec, spec, spec)  # type: ignore[arg-type]
+
+
+# On explicit axes, logits that are split along the vocabulary could not be reshaped.
+@on_any_mesh(_draw_specs)
 def draw_token(
     key: Array,
     tables: Tables,
@@ -125,7 +135,7 @@ def draw_token(
         scores = _without_eos(scores, is_eos, no_eos)
     weights = log_weights(settings, scores)
     greedy = settings.temperature <= 0
-    token = jnp.where(greedy, jnp.argmax(scores, axis=-1).astype(jnp.int32), keys.draw(key, weights))
+    token = jnp.where(greedy, keys.argmax(scores), keys.draw(key, weights))
     possible = (scores > -jnp.inf).any(axis=-1)
     # Of nothing but minus infinities, token 0 would be the largest.
     token = jnp.where(possible, token, jnp.argmax(is_eos).astype(jnp.int32))

@@ -24,6 +24,7 @@ IDS = np.arange(ROWS, dtype=np.int32) % 3
 COLLECTIVES = r"\b(all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)(?:-start)?\("
 
 
+@functools.cache
 def make_tables() -> jaxgcd.Tables:
     vocabulary = jaxgcd.Vocabulary(TOKENS, eos=[EOS], special=[SPECIAL], size=SIZE)
     parts = [jaxgcd.compile_grammar(GRAMMARS[name], vocabulary, max_depth=12) for name in ("lists", "nested")]
@@ -78,31 +79,65 @@ def run(kind: str, mesh, file) -> None:
     print(kind, "collectives", *sorted(set(re.findall(COLLECTIVES, compiled.as_text()))))
 
 
+def model(layout, weights, last_token, cache):
+    """A toy model, which says how its logits are laid out."""
+    return weights.at[last_token].get(out_sharding=layout), cache
+
+
 def loops(layout, tables, ids, tokens, weights):
-    """A draft, and what a toy model goes on to write; the model says how its logits are laid out."""
-
-    def model(weights, last_token, cache):
-        return weights.at[last_token].get(out_sharding=layout), cache
-
+    """A draft, what a toy model goes on to write, freely and as beams, what is forced, and `constrain`."""
     after, trail = jaxgcd.advance_many(tables, jaxgcd.init(tables, grammar=ids), tokens)
-    decode_fn, last_token = jax.tree_util.Partial(model, weights), tokens[:, 0]
-    state = trail.state(trail.count // 2)
-    out = jaxgcd.generate(jax.random.key(0), decode_fn, (), tables, state, last_token, max_new_tokens=3)
-    return after, trail, out.tokens, out.finish
+    decode_fn = jax.tree_util.Partial(functools.partial(model, layout), weights)
+    state, last_token = trail.state(trail.count // 2), tokens[:, 0]
+    arguments = decode_fn, (), tables, state, last_token
+    out = jaxgcd.generate(jax.random.key(0), *arguments, max_new_tokens=3)
+    found = jaxgcd.beam_search(*arguments, beams=3, max_new_tokens=3)
+    forced = jaxgcd.jump_forward(tables, state, max_length=4)
+    own = jaxgcd.constrain(tables, state, last_token, decode_fn(last_token, ())[0])
+    return out.tokens, out.finish, after, trail, found.tokens, found.finish, found.score, forced, own
 
 
-def run_loops(mesh, file) -> None:
-    (tables, ids, *_), _ = inputs(mesh, file["tokens"], file["logits"])
+def draws(layout, tables, ids, tokens, weights):
+    """Some draws from the likeliest tokens, after each of which the row goes on as `tokens` say."""
+
+    def step(state, inputs):
+        key, last_token, token = inputs
+        logits, _ = model(layout, weights, last_token, ())
+        options = {"temperature": 0.7, "top_k": 6, "top_p": 0.9}
+        drawn, _, draw = jaxgcd.sample(key, tables, state, logits, return_draw=True, **options)
+        return jaxgcd.advance(tables, state, token), (drawn, draw)
+
+    keys = jax.random.split(jax.random.key(1), LENGTH - 1)
+    inputs = keys, tokens[:, :-1].T, tokens[:, 1:].T
+    return jax.lax.scan(step, jaxgcd.init(tables, grammar=ids), inputs)[1]
+
+
+def like(one, other) -> bool:
+    """Equal; scores, which are summed up in another order on many devices, nearly."""
+    close = functools.partial(np.allclose, rtol=1e-5, atol=1e-6)
+    return (close if np.issubdtype(one.dtype, np.floating) else np.array_equal)(one, other)
+
+
+@functools.cache
+def on_one_device(function, path: str):
+    """What a function of a toy model makes of the tokens, and its weights."""
     weights = np.random.default_rng(1).normal(size=(SIZE, SIZE)).astype(np.float32)
-    tokens = file["tokens"].T
-    expected = jax.jit(functools.partial(loops, None))(make_tables(), IDS, tokens, weights)
+    with np.load(path) as file:
+        tokens = file["tokens"].T
+    return tokens, weights, jax.jit(functools.partial(function, None))(make_tables(), IDS, tokens, weights)
+
+
+def run_like_one(name: str, function, layout: PartitionSpec, mesh, path: str) -> None:
+    """A function of a toy model whose logits have a layout, on the mesh and on one device."""
+    tokens, weights, expected = on_one_device(function, path)
+    (tables, ids, *_), _ = inputs(mesh, tokens.T, weights[:ROWS])
     with jax.set_mesh(mesh):
-        specs = PartitionSpec("data"), PartitionSpec()
+        specs = PartitionSpec("data"), PartitionSpec(None, *layout[1:])
         tokens, weights = jax.device_put((tokens, weights), parts(specs, mesh))
-        function = functools.partial(loops, PartitionSpec("data", None))
-        found = jax.jit(function)(tables, ids, tokens, weights)
-    equal = jax.tree.leaves(jax.tree.map(np.array_equal, found, expected))
-    print("explicit loops", all(equal), *found[2].sharding.spec)
+        out = layout if mesh.axis_types[0] == AxisType.Explicit else None
+        found = jax.jit(functools.partial(function, out))(tables, ids, tokens, weights)
+    equal = all(jax.tree.leaves(jax.tree.map(like, found, expected)))
+    print(name, equal, *jax.tree.leaves(found)[0].sharding.spec)
 
 
 def main(mode: str, path: str, process: str = "0", port: str = "") -> None:
@@ -116,7 +151,9 @@ def main(mode: str, path: str, process: str = "0", port: str = "") -> None:
             mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(kinds[kind],) * 2)
             run(kind, mesh, file)
             if kind == "explicit":
-                run_loops(mesh, file)
+                run_like_one("explicit loops", loops, PartitionSpec("data", None), mesh, path)
+            if kind != "shard_map" and mode == "one":
+                run_like_one(f"{kind} draws", draws, PartitionSpec("data", "model"), mesh, path)
 
 
 if __name__ == "__main__":

@@ -58,18 +58,13 @@ def test_wide_beams_find_all_texts_best_first(penalty: float) -> None:
         prefix=prefixes,
     )
     cache = {"seen": jnp.zeros((SIZE, 4)), "steps": jnp.int32(0)}
-    found = jaxgcd.beam_search(
-        jax.tree_util.Partial(decode_fn, jnp.asarray(WEIGHTS)),
-        cache,
-        joined(),
-        state,
-        np.full(4, START),
-        beams=BEAMS,
-        max_new_tokens=STEPS,
-        length_penalty=penalty,
-        pad_id=7,
-        cache_axes={"seen": 1, "steps": None},
-    )
+    decode = jax.tree_util.Partial(decode_fn, jnp.asarray(WEIGHTS))
+    options = {"beams": BEAMS, "max_new_tokens": STEPS, "length_penalty": penalty}
+    options |= {"cache_axes": {"seen": 1, "steps": None}}
+    found = jaxgcd.beam_search(decode, cache, joined(), state, np.full(4, START), pad_id=7, **options)
+    usual = jaxgcd.beam_search(decode, cache, joined(), state, np.full(4, START), **options)
+    behind = np.arange(STEPS) >= np.asarray(usual.length)[..., None]
+    assert (usual.tokens == np.where(behind, EOS, found.tokens)).all() and behind.any()
     for row, name in enumerate(["nested", "right"]):
         texts = complete(GRAMMARS[name])
         assert 5 <= len(texts) < BEAMS

@@ -13,6 +13,7 @@ import pytest
 
 import jaxgcd
 from jaxgcd.distribution import log_weights, make_settings
+from jaxgcd.keys import argmax
 from jaxgcd.keys import draw as draw_with_key
 
 TOKENS = [b"a", b"b", b"c", b"d", b"e", b"f", b""]
@@ -266,3 +267,17 @@ def test_many_tokens_of_few_weights() -> None:
             reached = np.cumsum(shares) >= np.float64(np.float32(top_p)) * shares.sum()
             count = len(ranked) if top_p == 1 else int(np.argmax(reached)) + 1
             assert np.flatnonzero(found[row]).tolist() == sorted(ranked[:count])
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 100, 4096])
+def test_the_faster_argmax_and_draw_are_those_of_jax(size: int) -> None:
+    rng = np.random.default_rng(size)
+    values = rng.integers(-3, 4, (40, size)).astype(np.float32)  # many are equal
+    values[rng.random(values.shape) < 0.3] = -np.inf
+    values[0] = -np.inf
+    assert (argmax(values) == values.argmax(axis=-1)).all() and argmax(values).dtype == jnp.int32
+    key = jax.random.key(size)
+    assert (draw_with_key(key, jnp.asarray(values)) == jax.random.categorical(key, values)).all()
+    keys = jax.random.split(key, len(values))
+    expected = jax.vmap(jax.random.categorical)(keys, jnp.asarray(values))
+    assert (draw_with_key(keys, jnp.asarray(values)) == expected).all()

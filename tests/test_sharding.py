@@ -52,7 +52,7 @@ def start(*arguments: str, devices: int) -> subprocess.Popen:
 
 
 def output(process: subprocess.Popen) -> list[str]:
-    out, error = process.communicate(timeout=240)
+    out, error = process.communicate(timeout=480)
     assert process.returncode == 0, error
     # Gloo's threads write into one another's lines.
     return [line for line in out.splitlines() if line.split()[:1] in (["auto"], ["explicit"], ["shard_map"])]
@@ -62,9 +62,11 @@ def test_eight_devices_equal_one(expected: Path) -> None:
     assert output(start("one", str(expected), devices=8)) == [
         "auto equal None data model",
         "auto collectives all-reduce",
+        "auto draws True None data",
         "explicit equal None data model",
         "explicit collectives all-reduce",
         "explicit loops True data None",
+        "explicit draws True None data",
         "shard_map equal None data model",
         "shard_map collectives",
     ]
