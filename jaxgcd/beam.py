@@ -148,9 +148,9 @@ def _beam_search(
     carry = (jnp.int32(0), _reordered(cache, axes, parent, 1), last_token, beam)
     beam = lax.while_loop(going, step, carry)[-1]
     found = _result(beam, state.status, penalty, pad_id)
-    return (
-        found if len(batch) == 1 else jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), found)
-    )
+    if len(batch) == 1:
+        return found
+    return jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), found)
 
 
 def _rows_spec(rows: Array) -> PartitionSpec:
@@ -272,7 +272,6 @@ def _leaf_axes(cache_axes: Any, cache: Any, rows: int) -> tuple[int | None, ...]
                 )
         return [axis] * len(jax.tree.leaves(part))
 
-    lists = jax.tree.map(of_part, cache_axes, cache, is_leaf=lambda axis: axis is None)
-    return tuple(
-        axis for part in jax.tree.leaves(lists, is_leaf=lambda x: isinstance(x, list)) for axis in part
-    )
+    parts = jax.tree.map(of_part, cache_axes, cache, is_leaf=lambda axis: axis is None)
+    lists = jax.tree.leaves(parts, is_leaf=lambda part: isinstance(part, list))
+    return tuple(axis for part in lists for axis in part)

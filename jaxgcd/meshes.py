@@ -59,9 +59,8 @@ def partition_specs(tables: Tables, vocabulary_axis: str | None = None) -> Any:
     for field in dataclasses.fields(tables):
         if "dims" in field.metadata:
             axis = _VOCABULARY.get(field.name) if vocabulary_axis is not None else None
-            specs[field.name] = PartitionSpec(
-                *([None] * axis + [vocabulary_axis] if axis is not None else [])
-            )
+            parts = [] if axis is None else [*[None] * axis, vocabulary_axis]
+            specs[field.name] = PartitionSpec(*parts)
     return dataclasses.replace(tables, **specs, report=None, compiled=None)
 
 
@@ -75,17 +74,17 @@ def on_any_mesh(specs: Specs) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def wrapped(*args, **options):
-            leaves, structure = jax.tree.flatten((args, options))
-            arrays = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)}
+            flat, structure = jax.tree.flatten((args, options))
+            leaves = dict(enumerate(flat))
+            arrays = {i: leaf for i, leaf in leaves.items() if isinstance(leaf, jax.Array)}
             mesh = _explicit_mesh(arrays.values())
             if mesh is None:
                 return function(*args, **options)
 
-            def call(arrays):
+            def call(arrays):  # what is not an array stays what it is
                 args, options = jax.tree.unflatten(structure, (leaves | arrays).values())
                 return function(*args, **options)
 
-            leaves = dict(enumerate(leaves))
             out = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs(*args, **options))
             return jax.sharding.auto_axes(call, axes=_explicit_axes(mesh), out_sharding=out)(arrays)
 

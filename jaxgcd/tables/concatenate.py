@@ -81,7 +81,7 @@ def concatenate(tables: Sequence[Tables]) -> Tables:
 def _read(tables: Tables) -> Arrays:
     """The arrays of some tables; of joined ones without their grammar 0, which the result has already."""
     fields = [field.name for field in dataclasses.fields(Tables) if "dims" in field.metadata]
-    arrays = {name: np.asarray(getattr(tables, name)).astype(np.int64) for name in fields}
+    arrays = {name: np.asarray(getattr(tables, name)) for name in fields}
     if tables.grammars > 1:
         arrays |= {name: arrays[name][1:] for name in ("start_lexer", "start_parser")}
     return arrays
@@ -127,9 +127,10 @@ def _behind(
         if into == "rows":
             block = rows[i][block]
         elif into is not None:
-            block = np.where(block > 0, block + base[into], block)
-        # A negative action is a rule's number, counted down from -1.
-        blocks.append(np.where(block < 0, block - base["rules"], block) if field.name == "action" else block)
+            block = block.astype(np.int32)
+            # Only an action is ever negative: a rule's number, counted down from -1.
+            block = block + np.where(block > 0, base[into], np.where(block < 0, -base["rules"], 0))
+        blocks.append(block)
     widest = np.max([block.shape[1:] for block in blocks], axis=0)
     filled = [
         np.pad(block, [(0, 0), *((0, most - own) for most, own in zip(widest, block.shape[1:], strict=True))])
@@ -165,9 +166,11 @@ def _check(tables: Sequence[Tables]) -> None:
 
 
 def _check_vocabulary(number: int, part: Tables, first: Tables) -> None:
+    offset, symbols = np.asarray(part.token_offset), np.asarray(part.token_symbol)
+    if part.size == first.size and np.array_equal(offset, first.token_offset):
+        if np.array_equal(symbols[: offset[-1]], np.asarray(first.token_symbol)[: offset[-1]]):
+            return
     own, other = _spelling(part), _spelling(first)
-    if part.size == first.size and own == other:
-        return
     token = next((i for i, (one, two) in enumerate(zip(own, other, strict=False)) if one != two), None)
     what = (
         f"token {token} is not the same"
