@@ -181,8 +181,9 @@ def read_text(grammar: str | os.PathLike[str], budget: Budget) -> tuple[str, str
     """A grammar's text, or slightly more of it than is allowed, and where it comes from."""
     if isinstance(grammar, str):
         return grammar, "<string>"
-    with open(grammar, encoding="utf8") as file:
-        return file.read(budget.limits.grammar_characters + 1), os.fsdecode(grammar)
+    path = os.fsdecode(grammar)
+    with open(path, encoding="utf8") as file:
+        return file.read(budget.limits.grammar_characters + 1), path
 
 
 def _shown(parser: lark.Lark) -> dict[str, str]:

@@ -156,8 +156,8 @@ class Viability:
         return frozenset({Item(skip, self._summaries.conditions.skip(condition, skip))})
 
     def _judge(self) -> bool:
-        stacks = _Stacks(self._machine.table, self._summaries, self._lexer, self._machine.budget)
         try:
+            stacks = _Stacks(self._machine.table, self._summaries, self._lexer, self._machine.budget)
             for top, boundary, found in stacks.judgements():
                 new = ALIVE if found else DEAD
                 if self._verdicts.setdefault((top, boundary), new) != new:
