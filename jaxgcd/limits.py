@@ -19,7 +19,7 @@ class Limits:
     Attributes:
         seconds: wall-clock time of everything.
         lark_seconds: processor time of Lark's own work on a grammar that is given as a text or file.
-        lark_objects: Python objects that Lark makes on the way, which take 100 to 400 bytes each.
+        lark_objects: Python objects made on the way, in all threads, of 100 to 400 bytes each.
         grammar_characters: the grammar's text, without what it imports.
         rule_symbols: symbols in all rules, once Lark has written `|`, `?`, `*`, `~` and `[]` out as separate
             alternatives.
@@ -68,7 +68,7 @@ class Limits:
     readings: int = 16
     reading_sets: int = 100_000
     stack_cases: int = 500_000
-    suffix_pairs: int = 20_000_000
+    suffix_pairs: int = 50_000_000
     suffix_classes: int = 1_000_000
     walk_nodes: int = 200_000
     table_bytes: int = 1 << 29
