@@ -65,6 +65,23 @@ def test_a_dead_end_allows_eos_only_and_is_then_stuck(last: bytes, check: str) -
     assert jaxgcd.advance(tables, state, token).status.tolist() == [jaxgcd.Status.STUCK] * 2
 
 
+def test_a_text_that_cannot_be_ended_finishes_as_stuck() -> None:
+    words = vocabulary(b"ab", b"c", b"d")
+    tables = compiled('start: "a" "b" "c" "a" | "d"', words)
+    wanted = jax.numpy.array([[9.0, 0, 0, 0], [0, 0, 9, 0]])  # a dead end, and a text
+
+    def decode(token: jax.Array, cache: None) -> tuple[jax.Array, None]:
+        return wanted, cache
+
+    state, last = jaxgcd.init(tables, (2,)), jax.numpy.zeros(2, int)
+    output = jaxgcd.generate(
+        jax.random.key(0), decode, None, tables, state, last, max_new_tokens=6, temperature=0.0
+    )
+    assert output.finish.tolist() == [jaxgcd.Finish.STUCK, jaxgcd.Finish.EOS]
+    assert output.tokens.tolist() == [[0, 1, 3, 3, 3, 3], [2, 3, 3, 3, 3, 3]]
+    assert output.length.tolist() == [2, 1]
+
+
 def test_only_stacks_that_can_be_completed_count() -> None:
     """Behind "ac" no "a" may follow, behind "bc" one may, with the same states on top: that depends on the
     stack. What comes later does not, since the "a" was drawn behind "bc" only.
