@@ -33,7 +33,7 @@ test-floor: .venv-floor/.ready  ## decoding, sampling, models and the command li
 prove: $(VENV)/.ready-test  ## the suite with ten times the counts; the record goes to bench/prove.txt
 	@mkdir -p bench
 	{ $(BIN)/python -c "$(VERSIONS)"; \
-	  JAXGCD_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no --durations=20; \
+	  JAXGCD_PROVE=10 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no --durations=20; \
 	  echo "The suite under JAX_ENABLE_X64=1:"; \
 	  JAX_ENABLE_X64=1 $(BIN)/python -m pytest -q -n $(WORKERS) --color=no; } 2>&1 | tee bench/prove.txt
 

@@ -19,12 +19,12 @@ from hypothesis import settings
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-PROVE = os.environ.get("JAXGCD_PROVE", "0") not in ("", "0")
-"""`make prove`: every count is ten times as large."""
+FACTOR = int(os.environ.get("JAXGCD_PROVE") or 0)
+"""`make prove` sets 10: every count is so many times as large, and what takes long is run, too."""
 
 settings.register_profile("test", derandomize=True, deadline=None, max_examples=100)
-settings.register_profile("prove", derandomize=True, deadline=None, max_examples=1000)
-settings.load_profile("prove" if PROVE else "test")
+settings.register_profile("prove", derandomize=True, deadline=None, max_examples=100 * max(1, FACTOR))
+settings.load_profile("prove" if FACTOR else "test")
 
 
 def pytest_configure() -> None:
@@ -34,16 +34,16 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    skip = pytest.mark.skip(reason="only with JAXGCD_PROVE=1 (make prove)")
+    skip = pytest.mark.skip(reason="only with JAXGCD_PROVE (make prove)")
     for item in items:
-        if not PROVE and item.get_closest_marker("prove"):
+        if not FACTOR and item.get_closest_marker("prove"):
             item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")
 def prove_factor() -> int:
-    """What the counts of samples and masks are multiplied by: 10 under `make prove`, else 1."""
-    return 10 if PROVE else 1
+    """What the counts of samples and masks are multiplied by."""
+    return max(1, FACTOR)
 
 
 @pytest.fixture(scope="session")
