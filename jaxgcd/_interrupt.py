@@ -26,15 +26,16 @@ def supervised(function: Callable[[], T], watch: Callable[[float], None]) -> T:
     """
     worker = _Worker(function)
     worker.start()
+    # Not `join`: a KeyboardInterrupt within it makes Python take the thread for ended (bpo-45274).
     try:
-        worker.join(INTERVAL)
+        worker.over.wait(INTERVAL)
         while worker.is_alive():
             watch(worker.seconds())
-            worker.join(INTERVAL)
+            worker.over.wait(INTERVAL)
     finally:
         while worker.is_alive():  # again, as an exception is lost where Python ignores exceptions
             worker.stop()
-            worker.join(INTERVAL)
+            worker.over.wait(INTERVAL)
     if worker.error is not None:
         raise worker.error
     return worker.result[0]
@@ -44,7 +45,8 @@ class _Worker(threading.Thread, Generic[T]):
     def __init__(self, function: Callable[[], T]):
         super().__init__(daemon=True)
         self._function = function
-        self._over = threading.Lock()  # held for good once the function has come to its end
+        self._ended = threading.Lock()  # held for good once the function has come to its end
+        self.over = threading.Event()
         self._begin = time.monotonic()
         self.result: list[T] = []
         self.error: BaseException | None = None
@@ -57,9 +59,11 @@ class _Worker(threading.Thread, Generic[T]):
                 raise
             except BaseException as error:
                 self.error = error
-            self._over.acquire()
+            self._ended.acquire()
         except SystemExit:  # what `stop` raises
             pass
+        finally:
+            self.over.set()
 
     def seconds(self) -> float:
         """Processor seconds used so far."""
@@ -70,7 +74,7 @@ class _Worker(threading.Thread, Generic[T]):
 
     def stop(self) -> None:
         """Raises an exception in the thread, unless it has come to its end."""
-        if self._over.acquire(blocking=False):
+        if self._ended.acquire(blocking=False):
             number = ctypes.c_ulong(self.ident or 0)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(SystemExit))
-            self._over.release()
+            self._ended.release()

@@ -6,8 +6,11 @@ rules that Lark writes out can be exponentially larger than what the user wrote.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -29,6 +32,8 @@ least."""
 
 _CAP = 10**12  # sizes are not counted further than this
 
+_RELATIVE_IMPORT = re.compile(r"%import[ \t]*(\.[\w. \t]*\w)")
+
 _PIECE = re.compile(
     r"""
     (?://|\#)[^\n]*+                  # a comment
@@ -41,26 +46,60 @@ _PIECE = re.compile(
 )
 
 
-def check_text(text: str, budget: Budget) -> None:
-    """Checks a grammar's text.
+def check_sources(text: str, source: str, budget: Budget) -> None:
+    """Checks a grammar's text, and those of the files that it imports, directly or through others.
+
+    Args:
+        text: the grammar.
+        source: its file, or "<string>".
+        budget: what may be used up.
 
     Raises:
-        GrammarTooLarge: it is too long, or has too many empty lines in a row.
+        GrammarTooLarge: one is too long, or has too many empty lines in a row.
         GrammarError: a string or regex has no end.
     """
+    todo, seen = [(text, source)], {source}
+    while todo:
+        text, source = todo.pop()
+        budget.step(0)
+        _check_text(text, "the grammar" if source == "<string>" else source, budget)
+        for path in _imported(text, source):
+            if path not in seen:
+                seen.add(path)
+                with open(path, encoding="utf8", errors="replace") as file:  # Lark will say what is wrong
+                    todo.append((file.read(budget.limits.grammar_characters + 1), path))
+
+
+def _imported(text: str, source: str) -> Iterator[str]:
+    """The files that Lark may read for relative imports."""
+    if source == "<string>":
+        main = getattr(sys.modules["__main__"], "__file__", None)
+        folder = os.path.dirname(os.path.abspath(main)) if main else os.path.abspath(os.curdir)
+    else:
+        folder = os.path.dirname(source)
+    for dotted in _RELATIVE_IMPORT.findall(text):
+        names = re.split(r"\s*\.\s*", dotted.strip(" \t."))
+        for parts in (names, names[:-1]):  # with names in brackets behind it, or with the name of a rule
+            path = os.path.join(folder, *parts) + ".lark"
+            if parts and os.path.isfile(path):
+                yield path
+
+
+def _check_text(text: str, name: str, budget: Budget) -> None:
     if len(text) > budget.limits.grammar_characters:
-        raise budget.exceeded("grammar_characters", "The grammar's text has", "characters", "shorten it")
+        raise budget.exceeded("grammar_characters", f"The text of {name} has", "characters", "shorten it")
     for ends in re.finditer(r"(?:\r?\n)++", text):
         if ends[0].count("\n") > LINE_ENDS:
             raise GrammarTooLarge(
-                f"line {_line(text, ends.start())} of the grammar: more than {LINE_ENDS:,} line ends in a "
+                f"line {_line(text, ends.start())} of {name}: more than {LINE_ENDS:,} line ends in a "
                 "row, which Lark needs very long to read; delete the empty lines."
             )
+    escaped = [found.start() for found in re.finditer(r"\\\\", text)]
     for piece in _PIECE.finditer(text):
-        if piece["open"] and text.count(r"\\", piece.start()) > BACKSLASHES:
+        if piece["open"] and len(escaped) - bisect_left(escaped, piece.start()) > BACKSLASHES:
             kind = "string" if piece["open"] == '"' else "regex"
             raise GrammarError(
-                f"line {_line(text, piece.start())} of the grammar: the {kind} that begins with "
+                f"line {_line(text, piece.start())} of {name}: the {kind} that begins with "
                 f"`{text[piece.start() : piece.start() + 20]}` has no end; close it with `{piece['open']}`."
             )
 

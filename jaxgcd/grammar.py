@@ -19,7 +19,7 @@ from lark.load_grammar import GrammarBuilder
 
 from jaxgcd._budget import Budget, shortened
 from jaxgcd._interrupt import supervised
-from jaxgcd._lark_guard import Sizes, check_text, sizes_of
+from jaxgcd._lark_guard import Sizes, check_sources, sizes_of
 from jaxgcd._lark_scanners import read_scanners
 from jaxgcd.errors import GrammarError, GrammarTooLarge
 from jaxgcd.lexing.automaton import Patterns
@@ -118,7 +118,7 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
 
     def build() -> lark.Lark:
         text, source = read_text(grammar, budget)
-        check_text(text, budget)
+        check_sources(text, source, budget)
         builder = GrammarBuilder()
         builder.load_grammar(text, source)
         sizes.append(sizes_of(builder))
@@ -153,9 +153,12 @@ def _watch(budget: Budget, sizes: list[Sizes]) -> Callable[[float], None]:
             "lark_objects": sys.getallocatedblocks() - objects > budget.limits.lark_objects,
         }
         for limit in (name for name, met in exceeded.items() if met):
+            used = (
+                "seconds for it" if limit == "lark_seconds" else "objects for it (or other threads made them)"
+            )
             subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
             remedy = "make one terminal of many words; note that terminals made of terminals multiply"
-            raise budget.exceeded(limit, subject, f"{limit[5:]} for it", remedy)
+            raise budget.exceeded(limit, subject, used, remedy)
 
     return watch
 
@@ -169,7 +172,7 @@ def imported_files(text: str, source: str, budget: Budget) -> dict[str, str]:
     """
 
     def read() -> dict[str, str]:
-        check_text(text, budget)
+        check_sources(text, source, budget)
         builder = GrammarBuilder()
         builder.load_grammar(text, source)
         return {str(path): digest for path, digest in builder.used_files.items()}

@@ -38,6 +38,14 @@ HARMLESS = {
         'start: "a" z | "a" v "c" | "b" w "c" | "b" v "c"\nz.2: z | w\nw: "c" "a" "b"\nv: "c" "c"',
         {"accc", "bcabc", "bccc"},
     ),
+    "only a reduction that never comes leads to its state": (
+        'start: "a" y | "a" x\nx.6: x | x "c"\ny.3: x "b" | "a" | "b" "c"',
+        {"aa", "abc"},
+    ),
+    "the same, with an empty rule": (
+        'start: B "c" | y "c" | "a" "b"\nx.1: y B | y\ny.4: y x | x "a" | \nA: /[ab]+?/\nB: "b"',
+        {"c", "ab", "bc"},
+    ),
     "one of two brackets": ('start: "a" | "b" x "b" | "c" x\nx.2: x "c" | x | "a"', {"a", "bab", "baccb"}),
 }
 HANGS = {

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -229,3 +230,32 @@ def test_lark_without_the_package_regex(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(lark.utils, "_has_regex", False)
     with pytest.raises(jaxgcd.GrammarError, match="regex"):
         jaxgcd.compile_grammar(r"start: /\\p{L}x/", VOCABULARY)
+
+
+def test_an_interrupt_stops_the_code_as_well() -> None:
+    """Also one that comes while the thread is waited for."""
+    stop, before = threading.Event(), threading.active_count()
+
+    def forever() -> None:
+        while not stop.is_set():
+            pass
+
+    timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            supervised(forever, lambda seconds: None)
+        timer.join()
+        assert threading.active_count() == before
+    finally:
+        stop.set()
+
+
+@pytest.mark.parametrize("line", ["%import .evil.x", "%import .evil (x)", "%import . evil . x -> y"])
+def test_imported_files_are_looked_at_first(line: str, tmp_path: Path) -> None:
+    (tmp_path / "main.lark").write_text(f"{line}\nstart: x\n")
+    (tmp_path / "evil.lark").write_text("%import .more.y\nx: y\n")
+    (tmp_path / "more.lark").write_text('y: A\nA: "' + r"\\\\" * 40 + "\n")
+    for cache in (None, tmp_path / "cache"):
+        with pytest.raises(jaxgcd.GrammarError, match=r"line 2 of .*more\.lark: the string"):
+            jaxgcd.compile_grammar(tmp_path / "main.lark", VOCABULARY, cache=cache)

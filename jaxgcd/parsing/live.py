@@ -31,7 +31,7 @@ def live_table(table: ParseTable, stacks: Stacks, budget: Budget) -> ParseTable:
 
 
 class _Steps:
-    """Runs "reduce, reduce, shift" from the viable stacks."""
+    """Runs "reduce, reduce, shift" from the viable stacks that some text leads to."""
 
     def __init__(self, table: ParseTable, stacks: Stacks, budget: Budget):
         self._table = table
@@ -39,44 +39,65 @@ class _Steps:
         self._budget = budget
         self._stacks = stacks
         self._taken: set[tuple[int, int]] = set()
-        self._revealed: set[tuple[Case, int, int]] = set()
-        self._deeper: dict[tuple[Case, int], set[Case]] = {}
+        self._below: dict[Case, set[Case]] = {}  # what was found to lie directly below a case
+        self._waiting: dict[Case, set[tuple[int, int, int]]] = {}  # depth, nonterminal, terminal
+        self._met: set[tuple[Case, int, int]] = set()
+        self._todo: list[tuple[Case, Known, int]] = []
 
     def taken(self) -> set[tuple[int, int]]:
         """The `(state, terminal)` pairs whose actions are taken."""
         first = self._stacks.first
-        todo = [(first, (first[0],), terminal) for terminal in self._stacks.begins]
-        for (above, below), terminals in self._stacks.next.items():
-            todo += [(below, (below[0], above[0]), terminal) for terminal in terminals]
-        while todo:
+        self._todo += [(first, (first[0],), terminal) for terminal in self._stacks.begins]
+        while self._todo:
             self._budget.step()
-            bottom, known, terminal = todo.pop()
+            bottom, known, terminal = self._todo.pop()
             fed = self._machine.feed(known, terminal)
             self._mark(known, terminal)
             if isinstance(fed, Pop):
-                todo += self._reveal(bottom, fed, terminal)
+                self._wait(bottom, fed.skip + 1, fed.nonterminal, terminal)
+            elif fed:
+                self._climb(bottom, fed)
         return self._taken
 
-    def _reveal(self, bottom: Case, pop: Pop, terminal: int) -> list[tuple[Case, Known, int]]:
-        """What to run where a reduction pops more than is known above and with `bottom`."""
-        found = []
-        for case in self._below(bottom, pop.skip + 1):
-            target = self._table.goto[case[0]].get(pop.nonterminal)
-            key = (case, pop.nonterminal, terminal)
-            if target is not None and key not in self._revealed:
-                self._revealed.add(key)
-                found.append((case, (case[0], target), terminal))
-        return found
+    def _climb(self, bottom: Case, known: Known) -> None:
+        """A terminal was shifted, and now `known` lies from `bottom` on."""
+        case, lower = bottom, bottom
+        for state in known[1:]:
+            above = self._stacks.above.get((case, state))
+            if above is None:  # not viable
+                return
+            self._lay(above, case)
+            case, lower = above, case
+        for terminal in self._stacks.next.get((case, lower), ()):
+            self._plan(lower, case[0], terminal)
 
-    def _below(self, case: Case, depth: int) -> set[Case]:
-        """The cases so far below a case."""
-        found = {case}
-        for step in range(1, depth + 1):
-            if (case, step) not in self._deeper:
-                lower = (self._stacks.below.get(higher, ()) for higher in found)
-                self._deeper[case, step] = set().union(*lower)
-            found = self._deeper[case, step]
-        return found
+    def _lay(self, above: Case, lower: Case) -> None:
+        """`lower` may lie directly below `above`."""
+        if lower not in self._below.setdefault(above, set()):
+            self._below[above].add(lower)
+            for depth, nonterminal, terminal in list(self._waiting.get(above, ())):
+                self._arrive(lower, depth - 1, nonterminal, terminal)
+
+    def _wait(self, case: Case, depth: int, nonterminal: int, terminal: int) -> None:
+        """A reduction goes on from the state so far below `case`."""
+        waiting = self._waiting.setdefault(case, set())
+        if (depth, nonterminal, terminal) not in waiting:
+            waiting.add((depth, nonterminal, terminal))
+            for lower in list(self._below.get(case, ())):
+                self._arrive(lower, depth - 1, nonterminal, terminal)
+
+    def _arrive(self, case: Case, depth: int, nonterminal: int, terminal: int) -> None:
+        target = self._table.goto[case[0]].get(nonterminal)
+        if depth:
+            self._wait(case, depth, nonterminal, terminal)
+        elif target is not None:
+            self._plan(case, target, terminal)
+
+    def _plan(self, lower: Case, state: int, terminal: int) -> None:
+        """To be run: a terminal with `state` on top of `lower`."""
+        if (lower, state, terminal) not in self._met:
+            self._met.add((lower, state, terminal))
+            self._todo.append((lower, (lower[0], state), terminal))
 
     def _mark(self, known: Known, terminal: int) -> None:
         """Marks the actions of a step, which comes to an end."""

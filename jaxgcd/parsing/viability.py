@@ -49,13 +49,14 @@ Case = tuple[int, frozenset[int]]
 class Stacks(NamedTuple):
     """The viable stacks as the paths of a graph that begin at `first`.
 
-    `below` are the cases that may lie directly below a case, and `next` the terminals that can be spelled
-    next, somewhere, where the first case of a pair was just shifted on top of the second one.
+    `above` is the case with a state put on top of a case, and `next` the terminals that can be spelled next,
+    somewhere, where the first case of a pair was just shifted on top of the second one. Not every case need
+    be one that some text leads to.
     """
 
     first: Case
     begins: frozenset[int]
-    below: dict[Case, list[Case]]
+    above: dict[tuple[Case, int], Case]
     next: dict[tuple[Case, Case], frozenset[int]]
 
 
@@ -290,10 +291,10 @@ class _Stacks:
     def graph(self) -> Stacks:
         """See `Stacks`."""
         first: Case = (START_STATE, frozenset())
-        found = Stacks(first, self._next(first, START_STATE), {first: []}, {})
+        found = Stacks(first, self._next(first, START_STATE), {}, {})
         for case, higher in self._cases():
             for above in higher:
-                found.below.setdefault(above, []).append(case)
+                found.above[case, above[0]] = above
                 if above[0] in self._shifted[case[0]]:
                     found.next[above, case] = self._next(case, above[0])
         return found
