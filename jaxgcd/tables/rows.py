@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxgcd._budget import Budget
 from jaxgcd._hashing import random_integers
+from jaxgcd._numbering import numbered
 from jaxgcd.tables.pools import Portion
 from jaxgcd.tables.slots import Group
 
@@ -116,7 +117,7 @@ class _Pages:
         keys = np.zeros((len(rows), self._keys.shape[1]), np.uint64)
         if len(length):
             keys[1:] = np.add.reduceat(self._keys[portions], start, axis=0)
-        distinct, where, row_pages = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, where, row_pages = numbered(keys.ravel())
         self._budget.add_table(4 * keys.size, "a list of pages")
         self._budget.add_table(4 * self._words * len(distinct), "token bits")
         found, parts = np.array(self._found), np.zeros((len(distinct), self._words), np.uint32)

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed, random_integers
+from jaxgcd._numbering import numbered, sorting
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
 from jaxgcd.tables.horizon import representatives
@@ -79,7 +80,7 @@ class Spanner:
 def summed(keys: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct keys, 0 left out, and the sums of what belongs to them, modulo 2**64."""
     kept = keys != 0
-    distinct, which = np.unique(keys[kept], return_inverse=True)
+    distinct, _, which = numbered(keys[kept])
     total = np.zeros(len(distinct), np.uint64)
     np.add.at(total, which, sums[kept])
     return distinct, total
@@ -162,9 +163,7 @@ class _Builder:
         label_number = {self._labels[0]: 0}
         for symbol in range(delta.shape[1]):
             # States that emit the same and go on to the same state read the symbol alike.
-            _, first, alike = np.unique(
-                self._emits * self._graph.n_states + delta[:, symbol], return_index=True, return_inverse=True
-            )
+            _, first, alike = numbered(self._emits * self._graph.n_states + delta[:, symbol])
             number: dict[Reading, int] = {}
             found = [number.setdefault(r, len(number)) for r in self._read(symbol, first, label_number)]
             variant[:, symbol] = np.array(found)[alike]
@@ -201,9 +200,7 @@ class _Builder:
             owner, label, children = self._after(self._keys[n], self._alike[n - 1])
             self._count(len(children))
             known = len(waiting[n - 1])
-            self._keys[n - 1], place = np.unique(
-                np.concatenate([waiting[n - 1], children]), return_inverse=True
-            )
+            self._keys[n - 1], _, place = numbered(np.concatenate([waiting[n - 1], children]))
             self._behind[n] = _Behind(owner.astype(np.int32), label, place[known:].astype(np.int32))
 
     def _begun(self, tokens: list[np.ndarray]) -> list[np.ndarray]:
@@ -212,6 +209,7 @@ class _Builder:
         into = np.zeros((len(states), len(tokens)), bool)
         for row, state in zip(into, states.tolist(), strict=True):
             row[self._symbols_into[state]] = True
+        into = np.packbits(into, axis=1)
         rests, found = _Rests(self._strings, tokens), []
         for n, alike in enumerate(self._alike):
             if n == 0 or alike is not self._alike[n - 1]:
@@ -256,7 +254,7 @@ class _Builder:
         emits = np.flatnonzero((label != NO_LABEL) & (rest != NOTHING))
         if len(emits):
             pairs = label[emits].astype(np.int64) << 32 | rest[emits]
-            distinct, which = np.unique(pairs, return_inverse=True)
+            distinct, _, which = numbered(pairs)
             labels, first = np.unique(distinct >> 32, return_index=True)
             rests = np.split(distinct & 0xFFFFFFFF, first[1:])
             emitted = []
@@ -307,7 +305,7 @@ class _Builder:
         states = np.array(sorted(self._symbols_into), np.int64)
         pieces: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in states]
         for alike, keys, values in zip(self._alike, self._keys, self._values, strict=True):
-            order = np.argsort(keys) if keys is self._keys[-1] else slice(None)
+            order = sorting(keys) if keys is self._keys[-1] else slice(None)
             owners, strings = np.divmod(keys[order], self._width)
             values = values[order]
             begin = np.searchsorted(owners, alike[states]).tolist()
@@ -352,29 +350,31 @@ class _Rests:
         self._rests = [strings.rest[strings.token_string[ids]] for ids in tokens]
         self._known: dict[bytes, list[np.ndarray]] = {}
 
-    def of(self, symbols: np.ndarray) -> list[np.ndarray]:
-        """For each length the strings behind some symbols, `bool[symbols]`."""
-        key = symbols.tobytes()
-        if key not in self._known:
+    def of(self, symbols: bytes) -> list[np.ndarray]:
+        """For each length the strings behind a set of symbols, packed bits."""
+        if symbols not in self._known:
             begun = np.zeros(self._count, bool)
-            for symbol in np.flatnonzero(symbols).tolist():
+            for symbol in np.flatnonzero(np.unpackbits(np.frombuffer(symbols, np.uint8))).tolist():
                 begun[self._rests[symbol]] = True
             found = np.flatnonzero(begun)
-            self._known[key] = np.split(found, np.searchsorted(found, self._ends))
-        return self._known[key]
+            self._known[symbols] = np.split(found, np.searchsorted(found, self._ends))
+        return self._known[symbols]
 
 
-def _by_symbols(states: np.ndarray, into: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sets of symbols, `bool[symbols]`, and the states, given repeatedly, that just these lead to.
+def _by_symbols(states: np.ndarray, into: np.ndarray) -> list[tuple[bytes, np.ndarray]]:
+    """Sets of symbols, as packed bits, and the states, given repeatedly, that just these lead to.
 
     Args:
         states: `int[n]`, not in order.
-        into: `bool[n, symbols]`, the symbols that lead to each.
+        into: `uint8[n, bytes]`, the symbols that lead to each, as packed bits.
     """
-    order = np.argsort(states, kind="stable")
+    order = sorting(states)
     distinct, first = np.unique(states[order], return_index=True)
-    sets, which = np.unique(np.bitwise_or.reduceat(into[order], first, axis=0), axis=0, return_inverse=True)
-    return [(symbols, distinct[which.ravel() == number]) for number, symbols in enumerate(sets)]
+    found: dict[bytes, list[int]] = {}
+    sets = np.bitwise_or.reduceat(into[order], first, axis=0)
+    for state, symbols in zip(distinct.tolist(), sets, strict=True):
+        found.setdefault(symbols.tobytes(), []).append(state)
+    return [(symbols, np.array(some)) for symbols, some in found.items()]
 
 
 def _emitting(terminal: int, row: list[int], follow: tuple[int, ...], label_number: dict) -> Reading:
@@ -420,7 +420,7 @@ def _parts(
     """
     part = np.zeros(size, np.int32)
     if len(columns) == 1:
-        distinct, which = np.unique(columns[0].classes, return_inverse=True)
+        distinct, _, which = numbered(columns[0].classes)
         part[columns[0].tokens] = which + 1
         members = np.append(NOTHING, distinct)[None]
     else:
@@ -429,7 +429,7 @@ def _parts(
         for stream, column in enumerate(columns):
             dense[stream, 1 + column.tokens] = column.classes
             sums[1 + column.tokens] += mixed(column.classes.astype(np.int64) + (stream << 32))
-        _, first, which = np.unique(sums, return_index=True, return_inverse=True)  # zero comes first
+        _, first, which = numbered(sums)  # zero comes first
         part[:] = which[1:]
         members = dense[:, first]
     sums = np.zeros(members.shape[1], np.uint64)
