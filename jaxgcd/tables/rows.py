@@ -72,6 +72,7 @@ class _Pages:
     def __init__(self, words: int, pages: int, portions: int, budget: Budget):
         self._budget = budget
         self._words = words
+        self._random = np.tile(random_integers(32 * words), pages)
         self._keys = np.zeros((portions, pages), np.uint64)
         self._pages = np.zeros((portions, pages), np.int32)
         self._number: dict[int, int] = {0: 0}
@@ -90,10 +91,13 @@ class _Pages:
         """
         width = 32 * self._words
         tokens = np.flatnonzero(classes)
-        member, page = np.searchsorted(members, classes[tokens]), tokens // width
-        sums = np.zeros((len(members), self._keys.shape[1]), np.uint64)
-        np.add.at(sums, (member, page), random_integers(width)[tokens % width])
-        first = np.searchsorted(page, np.arange(sums.shape[1] + 1))
+        place = np.zeros(int(members[-1]) + 1, np.int64)
+        place[members] = np.arange(len(members))
+        member, pages = place[classes[tokens]], self._keys.shape[1]
+        sums = np.zeros(len(members) * pages, np.uint64)
+        np.add.at(sums, member * pages + tokens // width, self._random[tokens])
+        sums = sums.reshape(-1, pages)
+        first = np.searchsorted(tokens, width * np.arange(pages + 1))
         for portion, which in zip(portions, own, strict=True):
             self._budget.step()
             self._keys[portion] = sums[which].sum(axis=0)

@@ -46,6 +46,19 @@ class Source(NamedTuple):
     own: frozenset[int]  # the terminals that have slots of their own in that state
 
 
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The parts of some suffix classes: whose they are, the terminals, the fans behind these."""
+
+
+class _Tokens(NamedTuple):
+    """What all tokens turn into from a lexer state."""
+
+    state: int
+    classes: np.ndarray  # the distinct suffix classes, in order
+    parts: Parts
+    which: np.ndarray  # int32[size], each token's, by index
+
+
 class Slots:
     """The slots of every lexer state, the groups, and the source of every group."""
 
@@ -54,7 +67,7 @@ class Slots:
         self._size = size
         self._parts = spanner.classes.parts()
         self._numbers: dict[tuple[int, bytes, bytes], int] = {}
-        self._state, self._classes = 0, np.zeros(size, np.int32)
+        self._read = self._tokens(0)
         self.groups: list[Group] = []
         self.sources: list[Source] = []
         self.of_state: list[tuple[Slot, ...]] = [()] * graph.n_states
@@ -67,15 +80,16 @@ class Slots:
 
     def _slots(self, state: int, own: frozenset[int]) -> tuple[Slot, ...]:
         classes, sums = self._spanner.class_sums(state)
+        parts = self._parts.of(classes)
         slots = []
         for terminal in (NO_TERMINAL, *sorted(own)):
-            members = self._projected(classes, terminal, own)
-            slots.append(self._slot(terminal, members, sums, Source(state, terminal, own)))
+            index, members = self._projected(classes, parts, terminal, own)
+            slots.append(self._slot(terminal, members, sums[index], Source(state, terminal, own)))
         return tuple(slot for slot in slots if slot is not None)
 
     def _slot(self, terminal: int, members: np.ndarray, sums: np.ndarray, source: Source) -> Slot | None:
         """The slot of some tokens, by suffix class or fan; groups of the same tokens are one."""
-        members, sums = summed(members.astype(np.int64), sums)
+        members, sums = summed(members, sums)
         if not len(members):
             return None
         key = (terminal, members.tobytes(), sums.tobytes())
@@ -88,27 +102,39 @@ class Slots:
     def token_classes(self, group: int) -> np.ndarray:
         """The suffix class or fan of every token in a group, `NOTHING` for others, `int32[size]`."""
         state, terminal, own = self.sources[group]
-        if state != self._state:  # the groups of one state are mostly asked for one after another
-            self._state, self._classes = state, self._spanner.of_state(state, self._size)
-        classes = self._classes
-        present = np.flatnonzero(np.bincount(classes))
-        projected = np.zeros(int(classes.max()) + 1, np.int32)
-        projected[present] = self._projected(present, terminal, own)
-        return projected[classes]
+        if state != self._read.state:  # the groups of one state are mostly asked for one after another
+            self._read = self._tokens(state)
+        _, classes, parts, which = self._read
+        index, members = self._projected(classes, parts, terminal, own)
+        projected = np.zeros(len(classes), np.int32)
+        projected[index] = members
+        return projected[which]
 
-    def _projected(self, classes: np.ndarray, terminal: int, own: frozenset[int]) -> np.ndarray:
-        """The fans that follow `terminal` in classes; for `NO_TERMINAL`, the classes without `own`."""
-        owner, first, rest = self._parts.of(classes)
-        found = np.zeros(len(classes), np.int64)
+    def _tokens(self, state: int) -> _Tokens:
+        classes = self._spanner.of_state(state, self._size)
+        present = np.flatnonzero(np.bincount(classes))
+        place = np.zeros(present[-1] + 1, np.int32)
+        place[present] = np.arange(len(present))
+        return _Tokens(state, present, self._parts.of(present), place[classes])
+
+    def _projected(
+        self, classes: np.ndarray, parts: Parts, terminal: int, own: frozenset[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which of some classes have tokens in a slot, and the slot's members that these stand for.
+
+        Members are the fans that follow `terminal`; for `NO_TERMINAL`, the classes without `own`.
+        """
+        owner, first, rest = parts
         if terminal != NO_TERMINAL:
-            chosen = first == terminal
-            found[owner[chosen]] = rest[chosen]
-            return found
+            chosen = np.flatnonzero(first == terminal)
+            return owner[chosen], rest[chosen]
         belongs = np.isin(first, list(own))
+        found = np.zeros(len(classes), np.int64)
         found[owner[~belongs]] = classes[owner[~belongs]]
         for index in np.intersect1d(owner[belongs], owner[~belongs]).tolist():
             found[index] = self._without(int(classes[index]), own)
-        return found
+        left = np.flatnonzero(found)
+        return left, found[left]
 
     def _without(self, suffix_class: int, own: frozenset[int]) -> int:
         follow, open_ = self._spanner.classes.members[suffix_class]
