@@ -15,6 +15,7 @@ from jaxgcd._hashing import random_integers
 from jaxgcd._numbering import numbered
 from jaxgcd.tables.pools import Portion
 from jaxgcd.tables.slots import Group
+from jaxgcd.tables.suffixes import NOTHING
 
 PAGE_WORDS = 128
 
@@ -90,7 +91,7 @@ class _Pages:
             own: the indices of each one's members.
         """
         width = 32 * self._words
-        tokens = np.flatnonzero(classes)
+        tokens = np.flatnonzero(classes != NOTHING)
         place = np.zeros(int(members[-1]) + 1, np.int64)
         place[members] = np.arange(len(members))
         member, pages = place[classes[tokens]], self._keys.shape[1]

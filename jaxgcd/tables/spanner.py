@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +23,12 @@ from jaxgcd._hashing import mixed, random_integers
 from jaxgcd._numbering import numbered, sorting
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
+from jaxgcd.tables.growing import ranges
 from jaxgcd.tables.horizon import representatives
 from jaxgcd.tables.suffixes import NOTHING, Lists, SuffixClasses
 from jaxgcd.vocabulary import Strings, Vocabulary
 
+_BITS = 32
 NO_LABEL = 0
 """In a reading: nothing is emitted."""
 
@@ -70,11 +73,30 @@ class Spanner:
             found[tokens] = block.classes[block.part]
         return found
 
-    def class_sums(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """The suffix classes from one lexer state, and the sums of their tokens' random integers."""
-        blocks = [self.blocks[symbol][variant] for symbol, variant in enumerate(self.variant[state].tolist())]
+    def class_sums(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The suffix classes from each of some lexer states.
+
+        Returns:
+            The index of the state of each class, the class, the sum of its tokens' random integers.
+        """
+        base, start, length, classes, sums = self._blocks_in_a_row
+        block = base + self.variant[states]
+        index = ranges(start[block].ravel(), length[block].ravel())
+        owner = np.repeat(np.arange(len(states)), length[block].sum(axis=1))
+        keys, sums = summed(owner << _BITS | classes[index], sums[index])
+        return keys >> _BITS, keys & (1 << _BITS) - 1, sums
+
+    @cached_property
+    def _blocks_in_a_row(self) -> tuple[np.ndarray, ...]:
+        """The number of each symbol class's first block, and what is in the parts of all blocks, as lists."""
+        blocks = [block for blocks in self.blocks for block in blocks]
+        count = np.array([len(blocks) for blocks in self.blocks])
         classes = np.concatenate([block.classes for block in blocks])
-        return summed(classes, np.concatenate([block.sums for block in blocks]))
+        owner = np.repeat(np.arange(len(blocks)), [len(block.classes) for block in blocks])
+        kept = classes != NOTHING
+        length = np.bincount(owner[kept], minlength=len(blocks))
+        sums = np.concatenate([block.sums for block in blocks])[kept]
+        return np.cumsum(count) - count, np.cumsum(length) - length, length, classes[kept], sums
 
 
 def summed(keys: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
