@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgcd._budget import Budget
-from jaxgcd._hashing import mixed, random_integers
+from jaxgcd._hashing import random_integers
 from jaxgcd._numbering import numbered, sorting
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
+from jaxgcd.tables.blocks import Block, Column, Reading, alternatives, split_tokens, targets_of
 from jaxgcd.tables.growing import ranges
 from jaxgcd.tables.horizon import representatives
 from jaxgcd.tables.suffixes import NOTHING, Lists, SuffixClasses
@@ -31,19 +32,6 @@ from jaxgcd.vocabulary import Strings, Vocabulary
 _BITS = 32
 NO_LABEL = 0
 """In a reading: nothing is emitted."""
-
-Reading = tuple[tuple[int, int], ...]
-"""What happens at a symbol in a state: alternatives, each a label and the state behind the symbol."""
-
-
-class Block(NamedTuple):
-    """The tokens that begin with one symbol class, read from one lexer state: parts with one suffix class
-    each.
-    """
-
-    part: np.ndarray  # uint16[tokens], or int32
-    sums: np.ndarray  # uint64[parts], the sum of the tokens' random integers
-    classes: np.ndarray  # int32[parts]
 
 
 @dataclass(frozen=True)
@@ -304,10 +292,10 @@ class _Builder:
             for symbol, ids in enumerate(tokens)
         ]
 
-    def _columns(self, tokens: list[np.ndarray]) -> list[dict[int, _Column]]:
+    def _columns(self, tokens: list[np.ndarray]) -> list[dict[int, Column]]:
         """For each symbol class and each state behind it the suffix classes of what the tokens go on with."""
         rests = [self._strings.rest[self._strings.token_string[ids]] for ids in tokens]
-        columns: list[dict[int, _Column]] = [{} for _ in tokens]
+        columns: list[dict[int, Column]] = [{} for _ in tokens]
         classes = np.zeros(self._width, np.int32)
         for state, pieces in self._by_state():
             for strings, values in pieces:
@@ -315,7 +303,7 @@ class _Builder:
             for symbol in self._symbols_into[state]:
                 found = classes[rests[symbol]]
                 kept = np.flatnonzero(found)
-                columns[symbol][state] = _Column(kept.astype(np.int32), found[kept])
+                columns[symbol][state] = Column(kept.astype(np.int32), found[kept])
             for strings, _ in pieces:
                 classes[strings] = NOTHING
         return columns
@@ -338,29 +326,19 @@ class _Builder:
         yield from zip(states.tolist(), pieces, strict=True)
 
     def _blocks_of(
-        self, readings: list, columns: dict[int, _Column], random: np.ndarray, size: int
+        self, readings: list[Reading], columns: dict[int, Column], random: np.ndarray, size: int
     ) -> list[Block]:
         """The blocks of one symbol class."""
-        parts: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        for reading in readings:
-            targets = tuple(target for _, target in reading)
-            if targets not in parts:
-                parts[targets] = _parts([columns.get(target, _NO_TOKENS) for target in targets], random, size)
-        found = [parts[tuple(target for _, target in reading)] for reading in readings]
-        # All that is emitted together: part after part, and for each part one class for each alternative.
-        labels = [np.tile([n for n, _ in r], len(p[1])) for r, p in zip(readings, found, strict=True)]
-        classes = [members.T.ravel() for _, _, members in found]
-        first = np.cumsum([0, *(len(sums) for _, sums, _ in found)])
-        owner = [
-            np.repeat(np.arange(begin, begin + len(p[1])), len(r))
-            for begin, r, p in zip(first.tolist(), readings, found, strict=False)
-        ]
-        if not found:
+        if not readings:
             return []
-        emitted = self._emit_all(np.concatenate(labels), np.concatenate(classes))
-        united = self._united(emitted, np.concatenate(owner), int(first[-1]))
-        pieces = zip(found, np.split(united, first[1:-1]), strict=True)
-        return [Block(part, sums, classes) for (part, sums, _), classes in pieces]
+        targets = [targets_of(reading) for reading in readings]
+        known = split_tokens(dict.fromkeys(targets), columns, random, size)
+        found = [known[some] for some in targets]
+        label, classes, owner = alternatives(readings, found)
+        ends = np.cumsum([len(parts.sums) for parts in found])
+        united = self._united(self._emit_all(label, classes), owner, int(ends[-1]))
+        pieces = zip(found, np.split(united, ends[:-1]), strict=True)
+        return [Block(parts.part, parts.sums, classes) for parts, classes in pieces]
 
 
 class _Rests:
@@ -420,41 +398,3 @@ class _Behind(NamedTuple):
     owner: np.ndarray  # the index of the pair
     label: np.ndarray
     child: np.ndarray  # the index of the pair behind, among those whose strings are one shorter
-
-
-class _Column(NamedTuple):
-    """The tokens of a symbol class that can go on from a state, by index, and their suffix classes."""
-
-    tokens: np.ndarray
-    classes: np.ndarray
-
-
-_NO_TOKENS = _Column(np.zeros(0, np.int32), np.zeros(0, np.int32))
-"""For a state into which only symbols lead with which no token begins."""
-
-
-def _parts(
-    columns: list[_Column], random: np.ndarray, size: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Splits tokens by their columns: each one's part, the parts' sums of `random`, the parts' columns.
-
-    Part 0 is that of the tokens that are in no column.
-    """
-    part = np.zeros(size, np.int32)
-    if len(columns) == 1:
-        distinct, _, which = numbered(columns[0].classes)
-        part[columns[0].tokens] = which + 1
-        members = np.append(NOTHING, distinct)[None]
-    else:
-        dense = np.zeros((len(columns), 1 + size), np.int32)
-        sums = np.zeros(1 + size, np.uint64)
-        for stream, column in enumerate(columns):
-            dense[stream, 1 + column.tokens] = column.classes
-            sums[1 + column.tokens] += mixed(column.classes.astype(np.int64) + (stream << 32))
-        _, first, which = numbered(sums)  # zero comes first
-        part[:] = which[1:]
-        members = dense[:, first]
-    sums = np.zeros(members.shape[1], np.uint64)
-    np.add.at(sums, part, random)
-    small = np.uint16 if len(sums) <= 1 << 16 else np.int32
-    return part.astype(small), sums, members.astype(np.int32)
