@@ -130,7 +130,7 @@ class Slots:
 
     def _tokens(self, state: int) -> _Tokens:
         classes = self._spanner.of_state(state, self._size)
-        present = np.flatnonzero(np.bincount(classes))
+        present = np.flatnonzero(np.bincount(classes) > 0)
         place = np.zeros(present[-1] + 1, np.int32)
         place[present] = np.arange(len(present))
         members = self._projected(present, np.zeros(len(present), np.int64), [state])

@@ -55,10 +55,10 @@ class Spanner:
 
     def of_state(self, state: int, size: int) -> np.ndarray:
         """The suffix class of every token from one lexer state, `int32[size]`."""
+        numbers = zip(self.blocks, self.variant[state].tolist(), strict=True)
+        blocks = [some[number] for some, number in numbers if some]
         found = np.zeros(size, np.int32)
-        for symbol, tokens in enumerate(self.tokens):
-            block = self.blocks[symbol][self.variant[state, symbol]]
-            found[tokens] = block.classes[block.part]
+        found[np.concatenate(self.tokens)] = np.concatenate([block.classes[block.part] for block in blocks])
         return found
 
     def class_sums(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,7 +120,7 @@ def build_spanner(
 
 
 class _Builder:
-    """Works on pairs of a lexer state and a string that is still to be read, as `state * width + string`.
+    """Works on pairs of a lexer state and a string that is still to be read, as `state << bits | string`.
 
     The state stands for all that strings of that length do not tell apart. A label is the terminal emitted
     on the way and the scanners that go on, or `NO_LABEL`.
@@ -135,7 +135,7 @@ class _Builder:
         self.classes = SuffixClasses(may_follow)
         fans = [self.classes.ended(gate, ends) for gate in graph.gates.tolist()]
         self._ending = np.array([self.classes.ending(exits, fans) for exits in graph.exits], np.int32)
-        self._width = len(self._strings.first)
+        self._bits = len(self._strings.first).bit_length()
         self._longest = int(self._strings.length.max())
         numbers: dict[object, int] = {}
         self._emits = np.array([numbers.setdefault(tuple(pairs), len(numbers)) for pairs in graph.accepts])
@@ -224,7 +224,7 @@ class _Builder:
         for n, alike in enumerate(self._alike):
             if n == 0 or alike is not self._alike[n - 1]:
                 groups = _by_symbols(alike[states], into)
-            keys = [(some[:, None] * self._width + rests.of(symbols)[n]).ravel() for symbols, some in groups]
+            keys = [(some[:, None] << self._bits | rests.of(symbols)[n]).ravel() for symbols, some in groups]
             self._count(sum(map(len, keys)))
             found.append(np.concatenate([np.zeros(0, np.int64), *keys]))
         return found
@@ -242,13 +242,17 @@ class _Builder:
 
         `alike`: the states that stand for others with strings that are one symbol shorter.
         """
-        states, strings = np.divmod(keys, self._width)
+        states, strings = self._split(keys)
         symbols = self._symbol[strings]
         owner, label, target = self._alternatives.of(self._base[symbols] + self._variant[states, symbols])
-        return owner, label, alike[target].astype(np.int64) * self._width + self._strings.rest[strings[owner]]
+        return owner, label, alike[target].astype(np.int64) << self._bits | self._strings.rest[strings[owner]]
+
+    def _split(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The states and the strings of pairs."""
+        return keys >> self._bits, keys & (1 << self._bits) - 1
 
     def _evaluate(self) -> None:
-        self._values = [self._ending[self._keys[0] // self._width]]
+        self._values = [self._ending[self._keys[0] >> self._bits]]
         for keys, (owner, label, child) in zip(self._keys[1:], self._behind[1:], strict=True):
             rest = self._emit_all(label, self._values[-1][child])
             self._values.append(self._united(rest, owner, len(keys)))
@@ -296,7 +300,7 @@ class _Builder:
         """For each symbol class and each state behind it the suffix classes of what the tokens go on with."""
         rests = [self._strings.rest[self._strings.token_string[ids]] for ids in tokens]
         columns: list[dict[int, Column]] = [{} for _ in tokens]
-        classes = np.zeros(self._width, np.int32)
+        classes = np.zeros(len(self._strings.first), np.int32)
         for state, pieces in self._by_state():
             for strings, values in pieces:
                 classes[strings] = values
@@ -316,7 +320,7 @@ class _Builder:
         pieces: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in states]
         for alike, keys, values in zip(self._alike, self._keys, self._values, strict=True):
             order = sorting(keys) if keys is self._keys[-1] else slice(None)
-            owners, strings = np.divmod(keys[order], self._width)
+            owners, strings = self._split(keys[order])
             values = values[order]
             begin = np.searchsorted(owners, alike[states]).tolist()
             end = np.searchsorted(owners, alike[states], side="right").tolist()
