@@ -129,12 +129,9 @@ class Slots:
         return found[self._read.which]
 
     def _tokens(self, state: int) -> _Tokens:
-        classes = self._spanner.of_state(state, self._size)
-        present = np.flatnonzero(np.bincount(classes) > 0)
-        place = np.zeros(present[-1] + 1, np.int32)
-        place[present] = np.arange(len(present))
-        members = self._projected(present, np.zeros(len(present), np.int64), [state])
-        return _Tokens(state, place[classes], len(present), members)
+        classes, which = self._spanner.distinct_of_state(state, self._size)
+        members = self._projected(classes, np.zeros(len(classes), np.int64), [state])
+        return _Tokens(state, which, len(classes), members)
 
     def _projected(self, classes: np.ndarray, owner: np.ndarray, states: list[int]) -> _Members:
         """What suffix classes become in the slots of some states; `owner` is the index of each one's."""

@@ -54,12 +54,25 @@ class Spanner:
     blocks: list[list[Block]]
 
     def of_state(self, state: int, size: int) -> np.ndarray:
-        """The suffix class of every token from one lexer state, `int32[size]`."""
-        numbers = zip(self.blocks, self.variant[state].tolist(), strict=True)
-        blocks = [some[number] for some, number in numbers if some]
+        """The suffix class of every token from one lexer state, `int[size]`."""
+        classes, which = self.distinct_of_state(state, size)
+        return classes[which]
+
+    def distinct_of_state(self, state: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct suffix classes from one lexer state, in order, and which of them each token has.
+
+        `NOTHING` is always one of them.
+        """
+        base, _, length, _, _ = self._blocks_in_a_row
+        live = np.flatnonzero(length[base + self.variant[state]]).tolist()
+        blocks = [self.blocks[symbol][self.variant[state, symbol]] for symbol in live]
+        classes, _, which = numbered(np.concatenate([[NOTHING], *(block.classes for block in blocks)]))
+        ends = np.cumsum([1, *(len(block.classes) for block in blocks)])
+        places = np.split(which.astype(np.int32), ends)[1:-1]
         found = np.zeros(size, np.int32)
-        found[np.concatenate(self.tokens)] = np.concatenate([block.classes[block.part] for block in blocks])
-        return found
+        for symbol, block, place in zip(live, blocks, places, strict=True):
+            found[self.tokens[symbol]] = place[block.part]
+        return classes, found
 
     def class_sums(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The suffix classes from each of some lexer states.
