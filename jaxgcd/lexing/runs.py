@@ -224,10 +224,13 @@ class _Search:
         """Where the beginnings of all branches lead, and a mask of the symbols by which they do."""
         if state not in self._columns_of:
             begins = [begin for branch in self._branches[state] for begin, _ in branch.begins]
-            found: dict[tuple[int, ...], int] = {}
-            for symbol, column in enumerate(zip(*self._delta[begins].tolist(), strict=True)):
+            columns = np.ascontiguousarray(self._delta[begins].T)
+            found: dict[bytes, int] = {}
+            for symbol, column in enumerate(map(np.ndarray.tobytes, columns)):
                 found[column] = found.get(column, 0) | 1 << symbol
-            self._columns_of[state] = found
+            self._columns_of[state] = {
+                tuple(np.frombuffer(column, columns.dtype).tolist()): mask for column, mask in found.items()
+            }
         return self._columns_of[state]
 
     def _go(self, state: int, mask: int, targets: Iterator[int]) -> list[Readings]:
