@@ -310,8 +310,9 @@ def _breadth_first(delta: np.ndarray, gates: np.ndarray, accepts, block: np.ndar
     order = [DEAD, INITIAL]
     number[block[DEAD]], number[block[INITIAL]] = DEAD, INITIAL
     for state in order:
-        behind = [boundary for _, gate in accepts[state] for boundary in gates[gate].tolist()]
-        for found in (*delta[state].tolist(), *behind):
+        behind = gates[np.array([gate for _, gate in accepts[state]], np.int64)]
+        met = np.append(delta[state], behind)
+        for found in met[number[block[met]] < 0].tolist():
             if number[block[found]] < 0:
                 number[block[found]] = len(order)
                 order.append(found)

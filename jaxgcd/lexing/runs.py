@@ -158,11 +158,17 @@ class _Search:
     def _follow(self) -> dict[int, int]:
         """The lexer states that a reading can come to, and the contexts that it may be in there."""
         masks, todo = {INITIAL: 1}, [INITIAL]
+        taken: set[int] = set()  # branches that lead to the same contexts from wherever they are taken
         while todo:
             state = todo.pop()
-            for takers, begins, keeps in self._branches[state]:
+            for branch in self._branches[state]:
+                takers, begins, keeps = branch
                 mask = masks[state] & takers
-                for begin, contexts in begins if mask else ():
+                if not mask or id(branch) in taken:
+                    continue
+                if not keeps:
+                    taken.add(id(branch))
+                for begin, contexts in begins:
                     for new in self._successors[begin]:
                         found = (mask & contexts if keeps else contexts) & self._alive[new]
                         if new != DEAD and found & ~masks.get(new, 0):
@@ -218,18 +224,22 @@ class _Search:
         """Where the beginnings of all branches lead, and a mask of the symbols by which they do."""
         if state not in self._columns_of:
             begins = [begin for branch in self._branches[state] for begin, _ in branch.begins]
-            found: dict[tuple[int, ...], int] = {}
-            for symbol, column in enumerate(zip(*self._delta[begins].tolist(), strict=True)):
+            columns = np.ascontiguousarray(self._delta[begins].T)
+            found: dict[bytes, int] = {}
+            for symbol, column in enumerate(map(np.ndarray.tobytes, columns)):
                 found[column] = found.get(column, 0) | 1 << symbol
-            self._columns_of[state] = found
+            self._columns_of[state] = {
+                tuple(np.frombuffer(column, columns.dtype).tolist()): mask for column, mask in found.items()
+            }
         return self._columns_of[state]
 
     def _go(self, state: int, mask: int, targets: Iterator[int]) -> list[Readings]:
         """What one reading can become, one of these; `targets` are where its branches' beginnings lead."""
+        alive = self._alive
         parts: list[_Part] = [_Part(mask, (), ())]
         for branch in self._branches[state]:
-            ends = [(q, c & self._alive[q]) for (_, c), q in zip(branch.begins, targets, strict=False)]
-            going = [(q, contexts) for q, contexts in ends if q != DEAD and contexts]
+            ends = zip(branch.begins, targets, strict=False)
+            going = [(q, both) for (_, c), q in ends if q != DEAD and (both := c & alive[q])]
             parts = [new for part in parts for new in _split(part, branch, going)] if going else parts
         found = [(*((q, part.mask) for q in part.same), *part.other) for part in parts]
         if self._wide:

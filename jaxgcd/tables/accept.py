@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxgcd._numbering import numbered, sorting
 from jaxgcd._recursion import Routine, run
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
@@ -128,7 +129,7 @@ class Acceptance:
         found = self.outcomes.results[place]
         unknown = np.flatnonzero(found == UNKNOWN)
         if len(unknown):
-            distinct, first = np.unique(place[unknown], return_index=True)
+            distinct, first, _ = numbered(place[unknown])
             results = yield self._evaluated(outcomes[unknown[first]], states[unknown[first]])
             self.outcomes.results[distinct] = results  # `results` may have moved meanwhile
             found[unknown] = self.outcomes.results[place[unknown]]
@@ -253,7 +254,7 @@ class Acceptance:
 
     def _on_top(self, state: np.ndarray, classes: np.ndarray) -> Outcome:
         """The outcomes of suffix classes with nothing known but the state on top, and whether it is sure."""
-        distinct, which = np.unique(state << _BITS | classes, return_inverse=True)
+        distinct, _, which = numbered(state << _BITS | classes)
         new = np.array([key for key in distinct.tolist() if key not in self._shifted], np.int64)
         if len(new):
             owner, terminal, rest = self._flat.of(new & _REST)
@@ -273,7 +274,7 @@ class Acceptance:
             return owner, terminal, rest
         inner, *behind = self._flat.of(self._fans[rest[ignored], scanner[owner[ignored]]])
         owner = np.concatenate([owner[~ignored], owner[ignored][inner]])
-        order = np.argsort(owner, kind="stable")
+        order = sorting(owner)
         columns = zip((terminal, rest), behind, strict=True)
         terminal, rest = (np.concatenate([old[~ignored], new])[order] for old, new in columns)
         return owner[order], terminal, rest

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgcd._numbering import numbered
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.parsing.table import ParseTable
 from jaxgcd.tables.growing import Growing
@@ -113,7 +114,7 @@ class Outcomes:
 
     def atoms(self, parts: np.ndarray, rests: np.ndarray, skips: np.ndarray) -> np.ndarray:
         """The outcomes that wait for one part each."""
-        keys, which = np.unique(parts << _BITS | rests, return_inverse=True)
+        keys, _, which = numbered(parts << _BITS | rests)
         found = np.array([self._number.get(key, UNKNOWN) for key in keys.tolist()], np.int64)
         new = np.flatnonzero(found == UNKNOWN)
         if len(new):

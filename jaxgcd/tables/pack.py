@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxgcd._budget import Budget
+from jaxgcd._numbering import numbered
 from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import shift_targets
@@ -170,7 +171,7 @@ def _edges(walk: Walk, entries: Edges, n_states: int) -> dict[str, np.ndarray]:
     """The edges of entries and nodes, as numbers of distinct (row, node) pairs; number 0 leads nowhere."""
     node, state, *behind = (column.values.astype(np.int64) for column in walk.edges)
     row, target = (np.concatenate([[0], *pieces]) for pieces in zip(entries, behind, strict=True))
-    pairs, number = np.unique(row << 32 | target, return_inverse=True)
+    pairs, _, number = numbered(row << 32 | target)
     numbers = number.astype(np.int32)
     node_edge = np.zeros((len(walk.skip), n_states), np.int32)
     node_edge[node, state] = numbers[1 + len(entries.row) :]

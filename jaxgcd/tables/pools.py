@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed
+from jaxgcd._numbering import numbered
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.growing import Growing, ranges
 from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SKIP, UNKNOWN
@@ -94,7 +95,7 @@ class Pools:
         skip = np.minimum.reduceat(np.where(waiting, outcomes & SKIP, SKIP), first)
         lowered = np.where(waiting, outcomes - np.repeat(skip, length), REJECTED)
         hashes = np.where(waiting, mixed(lowered + _STREAM) * sums, np.uint64(0))
-        keys, where, which = np.unique(np.add.reduceat(hashes, first), return_index=True, return_inverse=True)
+        keys, where, which = numbered(np.add.reduceat(hashes, first))
         new = np.array([key not in self._number for key in keys.tolist()])
         if new.any():
             self._make(keys[new], where[new], lowered, sums, length, origins)
@@ -104,7 +105,7 @@ class Pools:
     def _accept(self, outcomes, sums, first: np.ndarray, origins: np.ndarray) -> np.ndarray:
         """The portions of the tokens accepted in sets of outcomes that begin at `first`."""
         accepted = np.add.reduceat(np.where(outcomes == ACCEPTED, sums, np.uint64(0)), first)
-        keys, where, which = np.unique(accepted, return_index=True, return_inverse=True)
+        keys, where, which = numbered(accepted)
         ends = np.append(first[1:], len(outcomes))
         for key, job in zip(keys.tolist(), where.tolist(), strict=True):
             if key not in self._portion_number:
@@ -128,7 +129,7 @@ class Pools:
         )
         unknown = np.flatnonzero(self._pool.values[steps] == UNKNOWN)
         if len(unknown):
-            distinct, where = np.unique(steps[unknown], return_index=True)
+            distinct, where, _ = numbered(steps[unknown])
             where = unknown[where]
             ends = np.cumsum(self._length.values[pools[where]])
             for piece in np.split(
@@ -153,11 +154,11 @@ class Pools:
         outcomes, sums, length = outcomes[index], sums[index], length[jobs]
         waiting = np.flatnonzero(outcomes != REJECTED)
         owner = np.repeat(np.arange(len(jobs)), length)[waiting]
-        own, which = np.unique(outcomes[waiting], return_inverse=True)
-        pairs, which = np.unique(owner * len(own) + which, return_inverse=True)
+        bits = int(outcomes.max()).bit_length()
+        pairs, _, which = numbered(owner << bits | outcomes[waiting])
         total = np.zeros(len(pairs), np.uint64)
         np.add.at(total, which, sums[waiting])
-        pool_of, members = pairs // len(own), own[pairs % len(own)]
+        pool_of, members = pairs >> bits, pairs & (1 << bits) - 1
         start = np.searchsorted(pool_of, np.arange(len(jobs) + 1))
         place = np.full(len(outcomes), -1, np.int32)
         place[waiting] = which - start[owner]

@@ -12,8 +12,10 @@ import numpy as np
 
 from jaxgcd._budget import Budget
 from jaxgcd._hashing import random_integers
+from jaxgcd._numbering import numbered
 from jaxgcd.tables.pools import Portion
 from jaxgcd.tables.slots import Group
+from jaxgcd.tables.suffixes import NOTHING
 
 PAGE_WORDS = 128
 
@@ -71,6 +73,7 @@ class _Pages:
     def __init__(self, words: int, pages: int, portions: int, budget: Budget):
         self._budget = budget
         self._words = words
+        self._random = np.tile(random_integers(32 * words), pages)
         self._keys = np.zeros((portions, pages), np.uint64)
         self._pages = np.zeros((portions, pages), np.int32)
         self._number: dict[int, int] = {0: 0}
@@ -88,11 +91,14 @@ class _Pages:
             own: the indices of each one's members.
         """
         width = 32 * self._words
-        tokens = np.flatnonzero(classes)
-        member, page = np.searchsorted(members, classes[tokens]), tokens // width
-        sums = np.zeros((len(members), self._keys.shape[1]), np.uint64)
-        np.add.at(sums, (member, page), random_integers(width)[tokens % width])
-        first = np.searchsorted(page, np.arange(sums.shape[1] + 1))
+        tokens = np.flatnonzero(classes != NOTHING)
+        place = np.zeros(int(members[-1]) + 1, np.int64)
+        place[members] = np.arange(len(members))
+        member, pages = place[classes[tokens]], self._keys.shape[1]
+        sums = np.zeros(len(members) * pages, np.uint64)
+        np.add.at(sums, member * pages + tokens // width, self._random[tokens])
+        sums = sums.reshape(-1, pages)
+        first = np.searchsorted(tokens, width * np.arange(pages + 1))
         for portion, which in zip(portions, own, strict=True):
             self._budget.step()
             self._keys[portion] = sums[which].sum(axis=0)
@@ -116,7 +122,7 @@ class _Pages:
         keys = np.zeros((len(rows), self._keys.shape[1]), np.uint64)
         if len(length):
             keys[1:] = np.add.reduceat(self._keys[portions], start, axis=0)
-        distinct, where, row_pages = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, where, row_pages = numbered(keys.ravel())
         self._budget.add_table(4 * keys.size, "a list of pages")
         self._budget.add_table(4 * self._words * len(distinct), "token bits")
         found, parts = np.array(self._found), np.zeros((len(distinct), self._words), np.uint32)

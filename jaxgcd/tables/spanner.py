@@ -13,33 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxgcd._budget import Budget
-from jaxgcd._hashing import mixed, random_integers
+from jaxgcd._hashing import random_integers
+from jaxgcd._numbering import numbered, sorting
 from jaxgcd.lexing.graph import LexerGraph
 from jaxgcd.lexing.scanner import DEAD
+from jaxgcd.tables.blocks import Block, Column, Reading, alternatives, split_tokens, targets_of
+from jaxgcd.tables.growing import ranges
 from jaxgcd.tables.horizon import representatives
 from jaxgcd.tables.suffixes import NOTHING, Lists, SuffixClasses
 from jaxgcd.vocabulary import Strings, Vocabulary
 
+_BITS = 32
 NO_LABEL = 0
 """In a reading: nothing is emitted."""
-
-Reading = tuple[tuple[int, int], ...]
-"""What happens at a symbol in a state: alternatives, each a label and the state behind the symbol."""
-
-
-class Block(NamedTuple):
-    """The tokens that begin with one symbol class, read from one lexer state: parts with one suffix class
-    each.
-    """
-
-    part: np.ndarray  # uint16[tokens], or int32
-    sums: np.ndarray  # uint64[parts], the sum of the tokens' random integers
-    classes: np.ndarray  # int32[parts]
 
 
 @dataclass(frozen=True)
@@ -62,24 +54,56 @@ class Spanner:
     blocks: list[list[Block]]
 
     def of_state(self, state: int, size: int) -> np.ndarray:
-        """The suffix class of every token from one lexer state, `int32[size]`."""
-        found = np.zeros(size, np.int32)
-        for symbol, tokens in enumerate(self.tokens):
-            block = self.blocks[symbol][self.variant[state, symbol]]
-            found[tokens] = block.classes[block.part]
-        return found
+        """The suffix class of every token from one lexer state, `int[size]`."""
+        classes, which = self.distinct_of_state(state, size)
+        return classes[which]
 
-    def class_sums(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """The suffix classes from one lexer state, and the sums of their tokens' random integers."""
-        blocks = [self.blocks[symbol][variant] for symbol, variant in enumerate(self.variant[state].tolist())]
+    def distinct_of_state(self, state: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct suffix classes from one lexer state, in order, and which of them each token has.
+
+        `NOTHING` is always one of them.
+        """
+        base, _, length, _, _ = self._blocks_in_a_row
+        live = np.flatnonzero(length[base + self.variant[state]]).tolist()
+        blocks = [self.blocks[symbol][self.variant[state, symbol]] for symbol in live]
+        classes, _, which = numbered(np.concatenate([[NOTHING], *(block.classes for block in blocks)]))
+        ends = np.cumsum([1, *(len(block.classes) for block in blocks)])
+        places = np.split(which.astype(np.int32), ends)[1:-1]
+        found = np.zeros(size, np.int32)
+        for symbol, block, place in zip(live, blocks, places, strict=True):
+            found[self.tokens[symbol]] = place[block.part]
+        return classes, found
+
+    def class_sums(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The suffix classes from each of some lexer states.
+
+        Returns:
+            The index of the state of each class, the class, the sum of its tokens' random integers.
+        """
+        base, start, length, classes, sums = self._blocks_in_a_row
+        block = base + self.variant[states]
+        index = ranges(start[block].ravel(), length[block].ravel())
+        owner = np.repeat(np.arange(len(states)), length[block].sum(axis=1))
+        keys, sums = summed(owner << _BITS | classes[index], sums[index])
+        return keys >> _BITS, keys & (1 << _BITS) - 1, sums
+
+    @cached_property
+    def _blocks_in_a_row(self) -> tuple[np.ndarray, ...]:
+        """The number of each symbol class's first block, and what is in the parts of all blocks, as lists."""
+        blocks = [block for blocks in self.blocks for block in blocks]
+        count = np.array([len(blocks) for blocks in self.blocks])
         classes = np.concatenate([block.classes for block in blocks])
-        return summed(classes, np.concatenate([block.sums for block in blocks]))
+        owner = np.repeat(np.arange(len(blocks)), [len(block.classes) for block in blocks])
+        kept = classes != NOTHING
+        length = np.bincount(owner[kept], minlength=len(blocks))
+        sums = np.concatenate([block.sums for block in blocks])[kept]
+        return np.cumsum(count) - count, np.cumsum(length) - length, length, classes[kept], sums
 
 
 def summed(keys: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct keys, 0 left out, and the sums of what belongs to them, modulo 2**64."""
     kept = keys != 0
-    distinct, which = np.unique(keys[kept], return_inverse=True)
+    distinct, _, which = numbered(keys[kept])
     total = np.zeros(len(distinct), np.uint64)
     np.add.at(total, which, sums[kept])
     return distinct, total
@@ -109,7 +133,7 @@ def build_spanner(
 
 
 class _Builder:
-    """Works on pairs of a lexer state and a string that is still to be read, as `state * width + string`.
+    """Works on pairs of a lexer state and a string that is still to be read, as `state << bits | string`.
 
     The state stands for all that strings of that length do not tell apart. A label is the terminal emitted
     on the way and the scanners that go on, or `NO_LABEL`.
@@ -124,7 +148,7 @@ class _Builder:
         self.classes = SuffixClasses(may_follow)
         fans = [self.classes.ended(gate, ends) for gate in graph.gates.tolist()]
         self._ending = np.array([self.classes.ending(exits, fans) for exits in graph.exits], np.int32)
-        self._width = len(self._strings.first)
+        self._bits = len(self._strings.first).bit_length()
         self._longest = int(self._strings.length.max())
         numbers: dict[object, int] = {}
         self._emits = np.array([numbers.setdefault(tuple(pairs), len(numbers)) for pairs in graph.accepts])
@@ -162,9 +186,7 @@ class _Builder:
         label_number = {self._labels[0]: 0}
         for symbol in range(delta.shape[1]):
             # States that emit the same and go on to the same state read the symbol alike.
-            _, first, alike = np.unique(
-                self._emits * self._graph.n_states + delta[:, symbol], return_index=True, return_inverse=True
-            )
+            _, first, alike = numbered(self._emits * self._graph.n_states + delta[:, symbol])
             number: dict[Reading, int] = {}
             found = [number.setdefault(r, len(number)) for r in self._read(symbol, first, label_number)]
             variant[:, symbol] = np.array(found)[alike]
@@ -201,9 +223,7 @@ class _Builder:
             owner, label, children = self._after(self._keys[n], self._alike[n - 1])
             self._count(len(children))
             known = len(waiting[n - 1])
-            self._keys[n - 1], place = np.unique(
-                np.concatenate([waiting[n - 1], children]), return_inverse=True
-            )
+            self._keys[n - 1], _, place = numbered(np.concatenate([waiting[n - 1], children]))
             self._behind[n] = _Behind(owner.astype(np.int32), label, place[known:].astype(np.int32))
 
     def _begun(self, tokens: list[np.ndarray]) -> list[np.ndarray]:
@@ -212,11 +232,12 @@ class _Builder:
         into = np.zeros((len(states), len(tokens)), bool)
         for row, state in zip(into, states.tolist(), strict=True):
             row[self._symbols_into[state]] = True
+        into = np.packbits(into, axis=1)
         rests, found = _Rests(self._strings, tokens), []
         for n, alike in enumerate(self._alike):
             if n == 0 or alike is not self._alike[n - 1]:
                 groups = _by_symbols(alike[states], into)
-            keys = [(some[:, None] * self._width + rests.of(symbols)[n]).ravel() for symbols, some in groups]
+            keys = [(some[:, None] << self._bits | rests.of(symbols)[n]).ravel() for symbols, some in groups]
             self._count(sum(map(len, keys)))
             found.append(np.concatenate([np.zeros(0, np.int64), *keys]))
         return found
@@ -234,13 +255,17 @@ class _Builder:
 
         `alike`: the states that stand for others with strings that are one symbol shorter.
         """
-        states, strings = np.divmod(keys, self._width)
+        states, strings = self._split(keys)
         symbols = self._symbol[strings]
         owner, label, target = self._alternatives.of(self._base[symbols] + self._variant[states, symbols])
-        return owner, label, alike[target].astype(np.int64) * self._width + self._strings.rest[strings[owner]]
+        return owner, label, alike[target].astype(np.int64) << self._bits | self._strings.rest[strings[owner]]
+
+    def _split(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The states and the strings of pairs."""
+        return keys >> self._bits, keys & (1 << self._bits) - 1
 
     def _evaluate(self) -> None:
-        self._values = [self._ending[self._keys[0] // self._width]]
+        self._values = [self._ending[self._keys[0] >> self._bits]]
         for keys, (owner, label, child) in zip(self._keys[1:], self._behind[1:], strict=True):
             rest = self._emit_all(label, self._values[-1][child])
             self._values.append(self._united(rest, owner, len(keys)))
@@ -256,7 +281,7 @@ class _Builder:
         emits = np.flatnonzero((label != NO_LABEL) & (rest != NOTHING))
         if len(emits):
             pairs = label[emits].astype(np.int64) << 32 | rest[emits]
-            distinct, which = np.unique(pairs, return_inverse=True)
+            distinct, _, which = numbered(pairs)
             labels, first = np.unique(distinct >> 32, return_index=True)
             rests = np.split(distinct & 0xFFFFFFFF, first[1:])
             emitted = []
@@ -284,18 +309,18 @@ class _Builder:
             for symbol, ids in enumerate(tokens)
         ]
 
-    def _columns(self, tokens: list[np.ndarray]) -> list[dict[int, _Column]]:
+    def _columns(self, tokens: list[np.ndarray]) -> list[dict[int, Column]]:
         """For each symbol class and each state behind it the suffix classes of what the tokens go on with."""
         rests = [self._strings.rest[self._strings.token_string[ids]] for ids in tokens]
-        columns: list[dict[int, _Column]] = [{} for _ in tokens]
-        classes = np.zeros(self._width, np.int32)
+        columns: list[dict[int, Column]] = [{} for _ in tokens]
+        classes = np.zeros(len(self._strings.first), np.int32)
         for state, pieces in self._by_state():
             for strings, values in pieces:
                 classes[strings] = values
             for symbol in self._symbols_into[state]:
                 found = classes[rests[symbol]]
                 kept = np.flatnonzero(found)
-                columns[symbol][state] = _Column(kept.astype(np.int32), found[kept])
+                columns[symbol][state] = Column(kept.astype(np.int32), found[kept])
             for strings, _ in pieces:
                 classes[strings] = NOTHING
         return columns
@@ -307,8 +332,8 @@ class _Builder:
         states = np.array(sorted(self._symbols_into), np.int64)
         pieces: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in states]
         for alike, keys, values in zip(self._alike, self._keys, self._values, strict=True):
-            order = np.argsort(keys) if keys is self._keys[-1] else slice(None)
-            owners, strings = np.divmod(keys[order], self._width)
+            order = sorting(keys) if keys is self._keys[-1] else slice(None)
+            owners, strings = self._split(keys[order])
             values = values[order]
             begin = np.searchsorted(owners, alike[states]).tolist()
             end = np.searchsorted(owners, alike[states], side="right").tolist()
@@ -318,29 +343,19 @@ class _Builder:
         yield from zip(states.tolist(), pieces, strict=True)
 
     def _blocks_of(
-        self, readings: list, columns: dict[int, _Column], random: np.ndarray, size: int
+        self, readings: list[Reading], columns: dict[int, Column], random: np.ndarray, size: int
     ) -> list[Block]:
         """The blocks of one symbol class."""
-        parts: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        for reading in readings:
-            targets = tuple(target for _, target in reading)
-            if targets not in parts:
-                parts[targets] = _parts([columns.get(target, _NO_TOKENS) for target in targets], random, size)
-        found = [parts[tuple(target for _, target in reading)] for reading in readings]
-        # All that is emitted together: part after part, and for each part one class for each alternative.
-        labels = [np.tile([n for n, _ in r], len(p[1])) for r, p in zip(readings, found, strict=True)]
-        classes = [members.T.ravel() for _, _, members in found]
-        first = np.cumsum([0, *(len(sums) for _, sums, _ in found)])
-        owner = [
-            np.repeat(np.arange(begin, begin + len(p[1])), len(r))
-            for begin, r, p in zip(first.tolist(), readings, found, strict=False)
-        ]
-        if not found:
+        if not readings:
             return []
-        emitted = self._emit_all(np.concatenate(labels), np.concatenate(classes))
-        united = self._united(emitted, np.concatenate(owner), int(first[-1]))
-        pieces = zip(found, np.split(united, first[1:-1]), strict=True)
-        return [Block(part, sums, classes) for (part, sums, _), classes in pieces]
+        targets = [targets_of(reading) for reading in readings]
+        known = split_tokens(dict.fromkeys(targets), columns, random, size)
+        found = [known[some] for some in targets]
+        label, classes, owner = alternatives(readings, found)
+        ends = np.cumsum([len(parts.sums) for parts in found])
+        united = self._united(self._emit_all(label, classes), owner, int(ends[-1]))
+        pieces = zip(found, np.split(united, ends[:-1]), strict=True)
+        return [Block(parts.part, parts.sums, classes) for parts, classes in pieces]
 
 
 class _Rests:
@@ -352,29 +367,31 @@ class _Rests:
         self._rests = [strings.rest[strings.token_string[ids]] for ids in tokens]
         self._known: dict[bytes, list[np.ndarray]] = {}
 
-    def of(self, symbols: np.ndarray) -> list[np.ndarray]:
-        """For each length the strings behind some symbols, `bool[symbols]`."""
-        key = symbols.tobytes()
-        if key not in self._known:
+    def of(self, symbols: bytes) -> list[np.ndarray]:
+        """For each length the strings behind a set of symbols, packed bits."""
+        if symbols not in self._known:
             begun = np.zeros(self._count, bool)
-            for symbol in np.flatnonzero(symbols).tolist():
+            for symbol in np.flatnonzero(np.unpackbits(np.frombuffer(symbols, np.uint8))).tolist():
                 begun[self._rests[symbol]] = True
             found = np.flatnonzero(begun)
-            self._known[key] = np.split(found, np.searchsorted(found, self._ends))
-        return self._known[key]
+            self._known[symbols] = np.split(found, np.searchsorted(found, self._ends))
+        return self._known[symbols]
 
 
-def _by_symbols(states: np.ndarray, into: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sets of symbols, `bool[symbols]`, and the states, given repeatedly, that just these lead to.
+def _by_symbols(states: np.ndarray, into: np.ndarray) -> list[tuple[bytes, np.ndarray]]:
+    """Sets of symbols, as packed bits, and the states, given repeatedly, that just these lead to.
 
     Args:
         states: `int[n]`, not in order.
-        into: `bool[n, symbols]`, the symbols that lead to each.
+        into: `uint8[n, bytes]`, the symbols that lead to each, as packed bits.
     """
-    order = np.argsort(states, kind="stable")
+    order = sorting(states)
     distinct, first = np.unique(states[order], return_index=True)
-    sets, which = np.unique(np.bitwise_or.reduceat(into[order], first, axis=0), axis=0, return_inverse=True)
-    return [(symbols, distinct[which.ravel() == number]) for number, symbols in enumerate(sets)]
+    found: dict[bytes, list[int]] = {}
+    sets = np.bitwise_or.reduceat(into[order], first, axis=0)
+    for state, symbols in zip(distinct.tolist(), sets, strict=True):
+        found.setdefault(symbols.tobytes(), []).append(state)
+    return [(symbols, np.array(some)) for symbols, some in found.items()]
 
 
 def _emitting(terminal: int, row: list[int], follow: tuple[int, ...], label_number: dict) -> Reading:
@@ -398,41 +415,3 @@ class _Behind(NamedTuple):
     owner: np.ndarray  # the index of the pair
     label: np.ndarray
     child: np.ndarray  # the index of the pair behind, among those whose strings are one shorter
-
-
-class _Column(NamedTuple):
-    """The tokens of a symbol class that can go on from a state, by index, and their suffix classes."""
-
-    tokens: np.ndarray
-    classes: np.ndarray
-
-
-_NO_TOKENS = _Column(np.zeros(0, np.int32), np.zeros(0, np.int32))
-"""For a state into which only symbols lead with which no token begins."""
-
-
-def _parts(
-    columns: list[_Column], random: np.ndarray, size: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Splits tokens by their columns: each one's part, the parts' sums of `random`, the parts' columns.
-
-    Part 0 is that of the tokens that are in no column.
-    """
-    part = np.zeros(size, np.int32)
-    if len(columns) == 1:
-        distinct, which = np.unique(columns[0].classes, return_inverse=True)
-        part[columns[0].tokens] = which + 1
-        members = np.append(NOTHING, distinct)[None]
-    else:
-        dense = np.zeros((len(columns), 1 + size), np.int32)
-        sums = np.zeros(1 + size, np.uint64)
-        for stream, column in enumerate(columns):
-            dense[stream, 1 + column.tokens] = column.classes
-            sums[1 + column.tokens] += mixed(column.classes.astype(np.int64) + (stream << 32))
-        _, first, which = np.unique(sums, return_index=True, return_inverse=True)  # zero comes first
-        part[:] = which[1:]
-        members = dense[:, first]
-    sums = np.zeros(members.shape[1], np.uint64)
-    np.add.at(sums, part, random)
-    small = np.uint16 if len(sums) <= 1 << 16 else np.int32
-    return part.astype(small), sums, members.astype(np.int32)

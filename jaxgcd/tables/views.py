@@ -6,12 +6,15 @@ A pending reduction sees only the goto that a state has on its nonterminal, and 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 
+from jaxgcd._numbering import numbered
 from jaxgcd.parsing.table import ParseTable
 from jaxgcd.tables.growing import Growing
 
+_BITS = 32
 NO_VIEW = 0
 """Sees nothing."""
 
@@ -58,7 +61,14 @@ class Views:
         return self._number[some]
 
     def _add(self, key: object, seen: np.ndarray) -> None:
-        _, classes = np.unique(np.atleast_2d(seen), axis=1, return_inverse=True)
+        classes = reduce(
+            _refined, np.atleast_2d(seen).astype(np.int64), np.zeros(self._table.n_states, np.int64)
+        )
         self._number[key] = len(self._sizes)
-        self._classes.extend(classes.reshape(1, -1))
+        self._classes.extend(classes[None])
         self._sizes.extend([int(classes.max()) + 1])
+
+
+def _refined(classes: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Classes split by what is seen."""
+    return numbered(classes << _BITS | seen).which

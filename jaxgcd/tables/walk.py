@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from jaxgcd._budget import Budget
+from jaxgcd._numbering import numbered, sorting
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.growing import Growing
@@ -151,11 +152,11 @@ class Walk:
         """The rows of jobs, from the portions accepted by each look, of some jobs each."""
         job, portion = (np.concatenate(column) for column in zip(*looks, strict=True))
         kept = np.flatnonzero(portion != NOTHING)
-        kept = kept[np.argsort(job[kept], kind="stable")]
+        kept = kept[sorting(job[kept])]
         job, portion = job[kept], portion[kept]
         sums = np.zeros(jobs, np.uint64)
         np.add.at(sums, job, self._pools.sums.values[portion])
-        keys, where, which = np.unique(sums, return_index=True, return_inverse=True)
+        keys, where, which = numbered(sums)
         first, end = np.searchsorted(job, where), np.searchsorted(job, where, side="right")
         for i, key in enumerate(keys.tolist()):
             if key not in self._row_number:
@@ -166,7 +167,7 @@ class Walk:
     def _nodes(self, pools: np.ndarray, skips: np.ndarray, lasts: np.ndarray) -> np.ndarray:
         """The nodes of pools, once so many states are passed over, below some that were read last."""
         pools = np.where(lasts == START_STATE, NO_POOL, pools)  # nothing lies below the start state
-        keys, which = np.unique(pools << _BITS | np.where(pools == NO_POOL, 0, skips), return_inverse=True)
+        keys, _, which = numbered(pools << _BITS | np.where(pools == NO_POOL, 0, skips))
         for key in keys.tolist():
             if key not in self._node_number:
                 self._node_number[key] = len(self._pool)
