@@ -132,7 +132,10 @@ MATRIX = np.ones((4, 4), np.float32)
             "kind 'bert' is not supported; 'gpt2' and 'llama' are; pass `tokenizer`",
         ),
         ({"skip": ["tokenizer.ggml.merges"]}, "no entry `tokenizer.ggml.merges`; pass `tokenizer`"),
-        ({"tokenizer.ggml.pre": "strange"}, "pre-tokenizer 'strange' is not supported"),
+        (
+            {"tokenizer.ggml.pre": "strange"},
+            "pre-tokenizer 'strange' is not supported; these are: default, .*llama-bpe.*qwen2",
+        ),
         ({"tokenizer.ggml.tokens": TOKENS[:-1]}, "12 tokens with 13 token types"),
         ({"tokenizer.ggml.tokens": [*TOKENS[:-1], "a"]}, "only 12 of 13 tokens are distinct"),
         ({"tokenizer.ggml.merges": ["b a"]}, "merge 'b a' does not join two tokens to a third"),
