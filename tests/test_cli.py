@@ -370,7 +370,7 @@ class TestErrors:
 
     def test_files(self, model, grammar, tmp_path):
         assert "/no/model: no such file or folder" in self.failure("generate", "/no/model", grammar, "a")
-        assert "/no/grammar" in self.failure("generate", model, "/no/grammar", "a")
+        assert "'/no/grammar' cannot be read" in self.failure("generate", model, "/no/grammar", "a")
         assert "/no/tokens: no such file" in self.failure("compile", grammar, "/no/tokens")
         assert "/no/t.json: No such file" in self.failure("compile", grammar, "/no/t.json")
         assert "/no/file" in self.failure("inspect", "/no/file")

@@ -17,6 +17,7 @@ TEMPLATE = (
     "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}"
     "<|{{ m.role }}|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}{{ '\\n' }}{% endif %}"
 )
+YARN = (("type", "yarn"), ("factor", 2.0), ("original_context_length", 0))
 
 
 def write_gguf(path, *, tensors=None, skip=(), **fields):
@@ -105,6 +106,7 @@ MATRIX = np.ones((4, 4), np.float32)
             {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0},
             "`factor` must be positive",
         ),
+        ({f"llama.rope.scaling.{name}": value for name, value in YARN}, "positive `original_max_position"),
         ({"llama.rope.scaling.attn_factor": 1.5}, "another attention factor"),
         ({"llama.rope.freq_base": float("nan")}, "`llama.rope.freq_base` must be a finite number"),
         ({"llama.rope.freq_base": 0.5}, "`rope_theta` must be greater than 1"),
