@@ -411,7 +411,7 @@ class TestErrors:
         tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
         (damaged / "tokenizer.json").write_text(json.dumps(tokenizer))
         for arguments in (("generate", str(damaged), grammar, "a"), ("compile", grammar, str(damaged))):
-            assert "not a tokenizer.json" in self.failure(*arguments)
+            assert "tokenizer's files cannot be read" in self.failure(*arguments)
         file = f"{damaged}/tokenizer.json"
         assert "not a tokenizer.json" in self.failure("compile", grammar, file, "--eos", "0")
         tokenizer["normalizer"] = None

@@ -63,9 +63,10 @@ def load_vocabulary(name: str, eos: Sequence[str]) -> jaxgcd.Vocabulary:
         pass
     if path.suffix == ".model":
         return _from_sentencepiece(path, eos)
-    from jaxgcd.models.library import read_tokenizer_json
+    from jaxgcd.models.library import reported
 
-    tokenizer = read_tokenizer_json(path)
+    with reported(f"{path}: not a tokenizer.json"):
+        tokenizer = require("tokenizers", "models").Tokenizer.from_file(str(path))
     if not eos:
         raise typer.BadParameter(
             "a tokenizer.json does not say which tokens end a text: give one, or more", param_hint="--eos"

@@ -22,7 +22,7 @@ from .chat import ChatTemplate
 from .config import LlamaConfig
 from .files import read_json, read_text
 from .folder_config import default_eos_id, read_config
-from .library import read_tokenizer_json
+from .library import reported
 from .loaded import LoadedModel, checked_eos
 from .names import folder_name
 from .shards import FolderTensors
@@ -89,17 +89,13 @@ def _discard_copies(tensors: FolderTensors, config: LlamaConfig) -> None:
 
 def read_tokenizer(folder: Path) -> "Tokenizer":
     """From `tokenizer.json`, or as transformers makes it from older files."""
-    if (folder / "tokenizer.json").exists():
-        return read_tokenizer_json(folder / "tokenizer.json")
-    try:
+    with reported("the tokenizer's files cannot be read", "; pass `tokenizer`"):
+        if (folder / "tokenizer.json").exists():
+            return require("tokenizers", "models").Tokenizer.from_file(str(folder / "tokenizer.json"))
         if not any((folder / name).exists() for name in ("tokenizer.model", "vocab.json")):
             raise ModelError("no tokenizer.json, tokenizer.model or vocab.json here; pass `tokenizer`")
         auto = require("transformers", "models").AutoTokenizer
         return auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False).backend_tokenizer
-    except (ModelError, ImportError):
-        raise
-    except Exception as error:  # transformers raises many kinds of errors
-        raise ModelError(f"the tokenizer's files cannot be read ({error}); pass `tokenizer`") from error
 
 
 def _chat_template(folder: Path, settings: Mapping[str, Any]) -> ChatTemplate | None:
