@@ -141,8 +141,8 @@ class TestGenerate:
             "start",
             lambda model, prompts, **options: (seen.append(prompts), start(model, prompts, **options))[1],
         )
-        run("generate", model, grammar, "ab", "-q")
-        run("generate", model, grammar, "ab", "--raw", "-q")
+        run("generate", model, grammar, "ab", "-q", "--max-new-tokens", "9")
+        run("generate", model, grammar, "ab", "--raw", "-q", "--max-new-tokens", "9")
         assert seen == [[[1, 8]], [[8]]]
 
     def test_gguf(self, grammar, tmp_path):
