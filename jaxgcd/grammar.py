@@ -133,7 +133,7 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         ) from None
     except (GrammarError, MemoryError):
         raise
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise GrammarError(f"{_place(grammar)} cannot be read: {error}") from error
     except (LarkError, re.error, OverflowError, ValueError) as error:
         raise GrammarError(f"Lark rejects {_place(grammar)}: {shortened(str(error), 4000)}") from error
