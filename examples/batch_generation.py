@@ -80,7 +80,8 @@ def draw(
     loaded: models.LoadedModel, tables: jaxgcd.Tables, samples: int, options: argparse.Namespace
 ) -> jaxgcd.Generation:
     """All answers in one batch: row after row the samples of each question, task after task."""
-    assert loaded.chat_template is not None, "this model has no chat template"
+    if loaded.chat_template is None:
+        sys.exit("this model has no chat template, so that it cannot be asked")
     texts = [loaded.chat_template.ask(question) for task in TASKS for question in task.questions]
     prompts = [loaded.tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
     # In joined tables, number 0 is "unconstrained"; the grammars are numbered from 1 on.

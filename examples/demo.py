@@ -84,7 +84,8 @@ def run(
 ) -> list[str]:
     """Show one task; returns what its answer was checked with, nothing if it was truncated."""
     grammar = (Path(__file__).parent / task.grammar).read_text()
-    assert loaded.chat_template is not None
+    if loaded.chat_template is None:
+        sys.exit("this model has no chat template, so that it cannot be asked")
     prompt = loaded.chat_template.ask(task.question)
     show(f"{task.name}: the prompt", prompt)
     ids = loaded.tokenizer.encode(prompt, add_special_tokens=False).ids

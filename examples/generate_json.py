@@ -47,7 +47,8 @@ def answer(
     loaded: models.LoadedModel, tables: jaxgcd.Tables, question: str, max_new_tokens: int
 ) -> tuple[list[int], jaxgcd.Finish]:
     """The tokens of a text of the grammar, at each step the likeliest one, and how it ended."""
-    assert loaded.chat_template is not None, "this model has no chat template"
+    if loaded.chat_template is None:
+        sys.exit("this model has no chat template, so that it cannot be asked")
     prompt = loaded.tokenizer.encode(loaded.chat_template.ask(question), add_special_tokens=False).ids
     decode_fn, cache, last_token = models.start(loaded.model, [prompt], max_new_tokens=max_new_tokens)
     output = jaxgcd.generate(

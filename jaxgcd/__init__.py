@@ -3,6 +3,7 @@
 from jaxgcd import _export
 from jaxgcd.beam import Beams, beam_search
 from jaxgcd.decoding import advance, allowed, constrain, mask_logits
+from jaxgcd.distribution import DrawOptions
 from jaxgcd.drafts import Trail, advance_many
 from jaxgcd.errors import (
     GrammarError,
@@ -27,6 +28,7 @@ from jaxgcd.generation import Generation, generate
 from jaxgcd.limits import Limits
 from jaxgcd.loop import Finish
 from jaxgcd.meshes import partition_specs
+from jaxgcd.plan import TextOptions
 from jaxgcd.sampling import Draw, sample
 from jaxgcd.start import init
 from jaxgcd.state import State, Status
@@ -48,6 +50,7 @@ __all__ = [
     "Chunk",
     "CompileCache",
     "Draw",
+    "DrawOptions",
     "Finish",
     "Generation",
     "GrammarError",
@@ -69,6 +72,7 @@ __all__ = [
     "StorageError",
     "StorageWarning",
     "Tables",
+    "TextOptions",
     "Trail",
     "UnsupportedRegexError",
     "Vocabulary",

@@ -17,12 +17,13 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float32, Int, Int32
 
+from jaxgcd.arguments import count
 from jaxgcd.decode_fn import DecodeFn, as_partial, decode
 from jaxgcd.decoding import advance, unpack, viable
 from jaxgcd.errors import ShapeError
 from jaxgcd.loop import Finish
 from jaxgcd.meshes import on_any_mesh
-from jaxgcd.plan import padding
+from jaxgcd.plan import check_arguments, padding
 from jaxgcd.state import State, Status
 from jaxgcd.tables.arrays import Tables
 
@@ -112,14 +113,10 @@ def beam_search(
         >>> found.tokens.tolist(), found.length.tolist()
         ([[1, 1, 2, 2], [0, 2, 2, 2]], [2, 1])
     """
-    for name, value in (("beams", beams), ("max_new_tokens", max_new_tokens)):
-        if not isinstance(value, int) or value < 1:
-            raise ShapeError(f"`{name}={value!r}` must be an integer of at least 1.")
-    batch = state.status.shape
-    if jnp.shape(last_token) != batch:
-        raise ShapeError(f"`last_token` has the shape {jnp.shape(last_token)}, the state's batch is {batch}.")
+    beams, batch = count("beams", beams), state.status.shape
+    last_token, max_new_tokens = check_arguments(state, last_token, max_new_tokens)
     axes = _leaf_axes(cache_axes, cache, math.prod(batch))
-    arrays = (jnp.asarray(last_token, jnp.int32), length_penalty, padding(tables, pad_id))
+    arrays = (last_token, length_penalty, padding(tables, pad_id))
     options = {"beams": beams, "steps": max_new_tokens, "axes": axes}
     return _beam_search(as_partial(decode_fn), cache, tables, state, *arrays, **options)
 

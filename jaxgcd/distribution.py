@@ -20,6 +20,7 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int32
 
+from jaxgcd.arguments import floats, integers, per_row
 from jaxgcd.errors import SamplingError, ShapeError
 
 
@@ -78,49 +79,28 @@ def make_settings(
             logits, or `top_k` is no integer.
         SamplingError: one is out of range. Numbers on the device are not looked at.
     """
-    _check_range("temperature", temperature, -math.inf, math.inf)
-    for name, share in (("top_p", top_p), ("min_p", min_p)):
-        _check_range(name, share, 0, 1)
-    bias = None if logit_bias is None else _as(logit_bias, jnp.float32)
+    bias = None if logit_bias is None else floats("logit_bias", logit_bias)
     if bias is not None and bias.shape not in ((size,), (*batch, size)):
         raise ShapeError(
             f"`logit_bias` has the shape {bias.shape}; give {(size,)}, or "
             f"{(*batch, size)} for one in each row."
         )
     return Settings(
-        per_row("temperature", temperature, batch, jnp.float32),
-        None if top_k is None else per_row("top_k", top_k, batch, jnp.int32),
-        None if top_p is None else per_row("top_p", top_p, batch, jnp.float32),
-        None if min_p is None else per_row("min_p", min_p, batch, jnp.float32),
+        _in_range("temperature", temperature, batch, -math.inf, math.inf),
+        None if top_k is None else per_row("top_k", integers("top_k", top_k), batch),
+        None if top_p is None else _in_range("top_p", top_p, batch, 0, 1),
+        None if min_p is None else _in_range("min_p", min_p, batch, 0, 1),
         bias,
     )
 
 
-def per_row(name: str, value: ArrayLike, batch: tuple[int, ...], dtype: type) -> Array:
-    """A number, or one for each row, as an array; `ShapeError` if it is neither."""
-    if dtype == jnp.int32 and not jnp.issubdtype(jax.dtypes.result_type(value), jnp.integer):
-        raise ShapeError(f"`{name}` must be an integer, or one for each row of the batch {batch}.")
-    array = _as(value, dtype)
-    if array.shape not in ((), batch):
-        raise ShapeError(
-            f"`{name}` has the shape {array.shape}; give one number, or one for each row "
-            f"of the batch {batch}."
-        )
-    return array
-
-
-def _as(value: ArrayLike, dtype: type) -> Array:
-    if isinstance(value, int) and dtype == jnp.int32:
-        value = min(max(value, -(2**31)), 2**31 - 1)  # "all" is often written as a huge number
-    return jnp.asarray(value).astype(dtype) if isinstance(value, jax.Array) else jnp.asarray(value, dtype)
-
-
-def _check_range(name: str, value: ArrayLike | None, low: float, high: float) -> None:
+def _in_range(name: str, value: ArrayLike, batch: tuple[int, ...], low: float, high: float) -> Array:
+    array = per_row(name, floats(name, value), batch)
     # A value on the device would have to be waited for, and may be traced.
-    if value is None or isinstance(value, jax.Array):
-        return
-    if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= high)):
-        raise SamplingError(f"`{name}={value!r}` must be a number from {low} to {high}.")
+    if not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
+        if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= high)):
+            raise SamplingError(f"`{name}={value!r}` must be a number from {low} to {high}.")
+    return array
 
 
 def biased(settings: Settings, masked: Float[Array, "*batch size"]) -> Float[Array, "*batch size"]:

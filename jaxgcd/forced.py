@@ -11,6 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Int32
 
+from jaxgcd.arguments import count
 from jaxgcd.decoding import over_batch, unpack, viable
 from jaxgcd.errors import ShapeError
 from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
@@ -52,8 +53,7 @@ def jump_forward(
         >>> bytes(run[:length].tolist())
         b'ab'
     """
-    if not isinstance(max_length, int) or max_length < 1:
-        raise ShapeError(f"`max_length={max_length!r}` must be an integer of at least 1.")
+    max_length = count("max_length", max_length)
     if unit not in ("token", "byte"):
         raise ShapeError(f"`unit={unit!r}` must be 'token' or 'byte'.")
     return _jump_forward(tables, state, max_length=max_length, unit=unit)

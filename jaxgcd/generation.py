@@ -107,7 +107,7 @@ def generate(
         >>> output.tokens.tolist(), jaxgcd.Finish(int(output.finish[0])).name
         ([[1, 2, 1, 3, 3, 3, 3, 3]], 'STOP')
     """
-    check_arguments(state, last_token, max_new_tokens)
+    last_token, max_new_tokens = check_arguments(state, last_token, max_new_tokens)
     key = keys.typed_key(key, state.status.shape)
     plan = make_plan(tables, state, max_new_tokens=max_new_tokens, **options)
     decode_fn = as_partial(decode_fn)

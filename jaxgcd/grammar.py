@@ -133,7 +133,9 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         ) from None
     except (GrammarError, MemoryError):
         raise
-    except (LarkError, re.error, OSError, OverflowError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise GrammarError(f"{_place(grammar)} cannot be read: {error}") from error
+    except (LarkError, re.error, OverflowError, ValueError) as error:
         raise GrammarError(f"Lark rejects {_place(grammar)}: {shortened(str(error), 4000)}") from error
     except Exception as error:  # some mistakes in a grammar make Lark itself fail, with whatever error
         said = shortened(f"{type(error).__name__}: {error}", 4000)

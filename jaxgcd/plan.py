@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int, Int32
 
+from jaxgcd.arguments import count, integers, per_row
 from jaxgcd.decoding import unpack
-from jaxgcd.distribution import DrawOptions, Settings, make_settings, per_row
+from jaxgcd.distribution import DrawOptions, Settings, make_settings
 from jaxgcd.errors import ShapeError
 from jaxgcd.state import State
 from jaxgcd.stops import Stops, make_stops
@@ -69,7 +70,7 @@ def make_plan(
     return Plan(
         make_settings(batch, tables.size, **options),
         make_stops(stop, stop_ids, tables.size),
-        None if none else per_row("min_new_tokens", min_new_tokens, batch, jnp.int32),
+        None if none else per_row("min_new_tokens", integers("min_new_tokens", min_new_tokens), batch),
         jnp.int32(max_new_tokens),
         padding(tables, pad_id),
     )
@@ -78,14 +79,16 @@ def make_plan(
 def padding(tables: Tables, pad_id: ArrayLike | None) -> Int32[Array, ""]:
     """What rows hold behind their end: `pad_id`, or by default the lowest EOS id."""
     lowest = jnp.argmax(unpack(tables.eos_words, tables.size)) if pad_id is None else pad_id
-    return per_row("pad_id", lowest, (), jnp.int32)
+    return per_row("pad_id", integers("pad_id", lowest), ())
 
 
-def check_arguments(state: State, last_token: Int[Array, "*batch"], max_new_tokens: int) -> None:
-    """`ShapeError` if the batch axes differ, or there are no tokens to draw."""
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise ShapeError(f"`max_new_tokens={max_new_tokens!r}` must be an integer of at least 1.")
-    if jnp.shape(last_token) != state.status.shape:
+def check_arguments(
+    state: State, last_token: Int[Array, "*batch"], max_new_tokens: int
+) -> tuple[Int32[Array, "*batch"], int]:
+    """The last tokens and how many to draw; `ShapeError` if no integers, or of another shape."""
+    last_token = integers("last_token", last_token)
+    if last_token.shape != state.status.shape:
         raise ShapeError(
-            f"`last_token` has the shape {jnp.shape(last_token)}, the state's batch is {state.status.shape}."
+            f"`last_token` has the shape {last_token.shape}, the state's batch is {state.status.shape}."
         )
+    return last_token, count("max_new_tokens", max_new_tokens)

@@ -12,6 +12,7 @@ import operator
 import reprlib
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,8 +52,8 @@ def make_stops(stop: str | bytes | Sequence[str | bytes], stop_ids: Sequence[int
         SamplingError: a stop string is empty, or is neither `str` nor `bytes`; they are too long together; a
             stop id is no token id below `size`.
     """
-    strings = [_as_bytes(string) for string in ([stop] if isinstance(stop, str | bytes) else stop)]
-    ids = [_as_id(index, size) for index in stop_ids]
+    strings = [_as_bytes(text) for text in _listed("stop", [stop] if isinstance(stop, str | bytes) else stop)]
+    ids = [_as_id(index, size) for index in _listed("stop_ids", stop_ids)]
     if sum(map(len, strings)) > MAX_STOP_BYTES:
         raise SamplingError(f"`stop` has more than {MAX_STOP_BYTES} bytes in all; shorten the stop strings.")
     if not strings and not ids:
@@ -62,10 +63,22 @@ def make_stops(stop: str | bytes | Sequence[str | bytes], stop_ids: Sequence[int
     return Stops(jnp.asarray(_automaton(strings)), jnp.asarray(padded), bool(strings))
 
 
+def _listed(name: str, values: Any) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise SamplingError(f"`{name}={reprlib.repr(values)}` must be a sequence.") from None
+
+
 def _as_bytes(string: str | bytes) -> bytes:
     if not isinstance(string, str | bytes) or not string:
         raise SamplingError(f"`stop` holds {reprlib.repr(string)}; give strings or bytes that are not empty.")
-    return string.encode() if isinstance(string, str) else string
+    try:
+        return string.encode() if isinstance(string, str) else string
+    except UnicodeEncodeError as error:
+        raise SamplingError(
+            f"`stop` holds {reprlib.repr(string)}, which is no UTF-8 ({error.reason})."
+        ) from None
 
 
 def _as_id(index: int, size: int) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Int, Int32
 
 from jaxgcd import keys
+from jaxgcd.arguments import count
 from jaxgcd.decode_fn import DecodeFn, as_partial
 from jaxgcd.errors import ShapeError
 from jaxgcd.generation import rows_of
@@ -85,9 +86,8 @@ def stream(
         >>> [chunk.texts[0] for chunk in chunks]
         ['ab', 'ab', '']
     """
-    check_arguments(state, last_token, max_new_tokens)
-    if not isinstance(steps, int) or steps < 1:
-        raise ShapeError(f"`steps={steps!r}` must be an integer of at least 1.")
+    last_token, max_new_tokens = check_arguments(state, last_token, max_new_tokens)
+    steps = count("steps", steps)
     if vocabulary.size != tables.size:
         raise ShapeError(
             f"`vocabulary` has {vocabulary.size} ids, the tables were compiled for {tables.size}."

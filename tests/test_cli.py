@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -140,8 +141,8 @@ class TestGenerate:
             "start",
             lambda model, prompts, **options: (seen.append(prompts), start(model, prompts, **options))[1],
         )
-        run("generate", model, grammar, "ab", "-q")
-        run("generate", model, grammar, "ab", "--raw", "-q")
+        run("generate", model, grammar, "ab", "-q", "--max-new-tokens", "9")
+        run("generate", model, grammar, "ab", "--raw", "-q", "--max-new-tokens", "9")
         assert seen == [[[1, 8]], [[8]]]
 
     def test_gguf(self, grammar, tmp_path):
@@ -221,6 +222,19 @@ class TestDrawing:
         given = cli.drawing.parse_bias(["==1", "a=b=-2", "4=0.5", "==1"])
         how = cli.drawing.Drawing({}, given, samples=1, seed=0, batch_size=1)
         assert how.keywords(vocabulary)["logit_bias"].tolist() == [2, -2, 0, 2, 0.5, 0, 0, 0]
+
+    def test_rows_that_fill_a_batch_draw_nothing(self, model, saved, monkeypatch):
+        generate, lengths = jaxgcd.generate, []
+
+        def watched(*arguments, **options):
+            output = generate(*arguments, **options)
+            lengths.append(output.length.tolist())
+            return output
+
+        monkeypatch.setattr(jaxgcd, "generate", watched)
+        found = records(run("generate", model, saved[0], "a", "b", "1", *DRAW, "--json")[1])
+        assert [record["tokens"] for record in found] == [*lengths[0], lengths[1][0]]
+        assert lengths[1][0] > 0 == lengths[1][1]
 
 
 class TestStream:
@@ -347,6 +361,8 @@ class TestErrors:
     """No traceback, a line that names the place, and the documented exit code."""
 
     def failure(self, *arguments: str, stdin: str | None = None, code: int = 1) -> str:
+        if arguments[0] == "generate" and "--max-new-tokens" not in arguments:
+            arguments = (*arguments, "--max-new-tokens", "9")  # the model has room for 64
         found, out, err = run(*arguments, stdin=stdin)
         assert (found, out) == (code, ""), (out, err)
         assert "Traceback" not in err
@@ -354,7 +370,7 @@ class TestErrors:
 
     def test_files(self, model, grammar, tmp_path):
         assert "/no/model: no such file or folder" in self.failure("generate", "/no/model", grammar, "a")
-        assert "/no/grammar" in self.failure("generate", model, "/no/grammar", "a")
+        assert "'/no/grammar' cannot be read" in self.failure("generate", model, "/no/grammar", "a")
         assert "/no/tokens: no such file" in self.failure("compile", grammar, "/no/tokens")
         assert "/no/t.json: No such file" in self.failure("compile", grammar, "/no/t.json")
         assert "/no/file" in self.failure("inspect", "/no/file")
@@ -383,12 +399,42 @@ class TestErrors:
         assert "at least one token" in self.failure("generate", model, grammar, "--raw", "")
         long = self.failure("generate", model, grammar, "--raw", "a" * 60, "--max-new-tokens", "40")
         assert "room for 100" in long
+        second = self.failure(
+            "generate", model, "/no/grammar", "--raw", "a", "a" * 60, "--max-new-tokens", "40"
+        )
+        assert "prompt 1 has 60 tokens, and with --max-new-tokens 40 needs room for 100" in second
+
+    def test_tokenizers_that_fail(self, model, grammar, tmp_path):
+        """The library panics on the one, and cannot encode with the other: a Unigram without unknown."""
+        damaged = Path(shutil.copytree(model, tmp_path / "damaged"))
+        tokenizer = json.loads((damaged / "tokenizer.json").read_text())
+        tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+        (damaged / "tokenizer.json").write_text(json.dumps(tokenizer))
+        for arguments in (("generate", str(damaged), grammar, "a"), ("compile", grammar, str(damaged))):
+            assert "tokenizer's files cannot be read" in self.failure(*arguments)
+        file = f"{damaged}/tokenizer.json"
+        assert "not a tokenizer.json" in self.failure("compile", grammar, file, "--eos", "0")
+        tokenizer["normalizer"] = None
+        tokenizer["added_tokens"] = []
+        tokenizer["pre_tokenizer"] = None
+        tokenizer["model"] = {"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0], ["b", -1.0]]}
+        (damaged / "tokenizer.json").write_text(json.dumps(tokenizer))
+        error = self.failure("generate", str(damaged), grammar, "z", "--raw")
+        assert "cannot encode the prompt" in error
 
     def test_stops_that_are_none(self, model, grammar):
         few = ("a", "--max-new-tokens", "9")
-        error = self.failure("generate", model, grammar, *few, "--stop-id", "99")
+        error = self.failure("generate", model, "/no/grammar", *few, "--stop-id", "99", code=2)
         assert "99, which is no token id below 13" in error
-        assert "4096 bytes in all" in self.failure("generate", model, grammar, *few, "--stop", "x" * 5000)
+        long = self.failure("generate", "/no/model", grammar, *few, "--stop", "é" * 2100, code=2)
+        assert "4096 bytes in all" in long
+
+    def test_tables_that_were_padded_or_joined(self, model, grammar, saved, tmp_path):
+        tables, other = jaxgcd.load(saved[0]), str(tmp_path / "other.jaxgcd")
+        jaxgcd.save(other, jaxgcd.pad(tables))
+        assert run("generate", model, other, "a", *DRAW) == run("generate", model, grammar, "a", *DRAW)
+        jaxgcd.save(other, jaxgcd.concatenate([tables, tables]))
+        assert "holds 3 joined grammars" in self.failure("generate", model, other, "a")
 
     def test_tables_of_another_vocabulary(self, model, saved, tmp_path):
         tables = str(tmp_path / "other.jaxgcd")
@@ -414,6 +460,7 @@ class TestErrors:
             (["a", "--logit-bias", "a=inf"], "with a number, or -inf"),
             (["a", "--logit-bias", "abc=1"], "no token is the text 'abc' alone"),
             (["a", "--logit-bias", "99=1"], "no token id 99 below 13"),
+            (["a", "--logit-bias", "9" * 5000 + "=1"], "no token is the text"),
             (["a", "b", "--stream"], "add --json"),
             (["--lines", "-"], "all lines are blank"),
         ],
@@ -428,6 +475,7 @@ class TestErrors:
         assert "compiled already" in self.failure("compile", tables, model, code=2)
         assert "--eos" in self.failure("compile", grammar, tokenizer, code=2)
         assert "no token '<eos>'" in self.failure("compile", grammar, tokenizer, "--eos", "<eos>", code=2)
+        assert "no token" in self.failure("compile", grammar, tokenizer, "--eos", "9" * 5000, code=2)
         assert "--eos" in self.failure("compile", grammar, tokens, "--eos", "0", code=2)
 
     def test_interruption(self, model, grammar, monkeypatch):
@@ -447,7 +495,7 @@ class TestErrors:
     def test_our_own_faults_keep_their_traceback(self, model, grammar, monkeypatch):
         monkeypatch.setattr(models, "start", lambda *args, **options: 1 // 0)
         with pytest.raises(ZeroDivisionError):
-            run("generate", model, grammar, "a")
+            run("generate", model, grammar, "a", "--max-new-tokens", "9")
 
 
 class TestHelp:
@@ -484,6 +532,14 @@ class TestProcesses:
         done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
         os.close(writing)
         assert (done.returncode, done.stderr) == (141, b"")
+
+    @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+    def test_closed_streams(self, saved, model, grammar, closed):
+        command = f'"$@" {closed}'
+        arguments = [sys.executable, "-m", "jaxgcd", "generate", model, saved[0], "--max-new-tokens", "40"]
+        done = subprocess.run(["sh", "-c", command, "sh", *arguments], input=b"a", capture_output=True)
+        assert b"Traceback" not in done.stderr and done.returncode == 0, done.stderr
+        assert (done.stdout == b"") == (closed == ">&-")
 
     def test_a_missing_extra(self):
         code = "import sys; sys.modules['typer'] = None; from jaxgcd.__main__ import main; main()"

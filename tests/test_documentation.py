@@ -46,6 +46,7 @@ def test_links_between_pages(page):
 def test_the_reference(tmp_path):
     """It is made from the docstrings, and has a page of every public name."""
     pytest.importorskip("pdoc")
+    models = pytest.importorskip("jaxgcd.models")
     makefile = (ROOT / "Makefile").read_text()
     modules = re.findall(r"-m pdoc .*--output-directory site (.*)", makefile)[0].split()
     command = [sys.executable, "-m", "pdoc", "--docformat", "google", "--output-directory", str(tmp_path)]
@@ -53,4 +54,16 @@ def test_the_reference(tmp_path):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "jaxgcd.html").read_text()
     assert [name for name in jaxgcd.__all__ if f'id="{name}"' not in page] == []
-    assert 'id="load"' in (tmp_path / "jaxgcd" / "models" / "loading.html").read_text()
+    page = (tmp_path / "jaxgcd" / "models.html").read_text()
+    assert [name for name in models.__all__ if f'id="{name}"' not in page] == []
+
+
+def test_the_page_of_the_command_line():
+    """It names every option of every command."""
+    typer = pytest.importorskip("typer")
+    from jaxgcd import cli
+
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    for command in typer.main.get_command(cli.app).commands.values():
+        names = [name for option in command.params for name in option.opts if name.startswith("--")]
+        assert [name for name in names if name not in page] == []

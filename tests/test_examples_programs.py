@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def answers_in(output: str) -> Iterator[tuple[str, str]]:
         if line.startswith("  "):
             finish, _, text = line.strip().partition(": ")
             yield finish, eval(text, {"__builtins__": {}})
+
+
+@pytest.mark.parametrize("name", ["generate_json", "batch_generation"])
+def test_a_model_without_a_chat_template(model, tmp_path, name):
+    bare = Path(shutil.copytree(model, tmp_path / "bare"))
+    (bare / "chat_template.jinja").unlink()
+    with pytest.raises(SystemExit, match="no chat template"):
+        load(name).main([str(bare)])
 
 
 def test_generate_json(model, capsys):

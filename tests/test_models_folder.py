@@ -16,6 +16,8 @@ from jaxgcd.errors import ModelError
 pytest.importorskip("tokenizers")
 
 SHARD = "model-00002-of-00003.safetensors"
+LONG = {"factor": 2, "original_max_position_embeddings": 10**400}
+LLAMA3 = {"low_freq_factor": 1, "high_freq_factor": 4}
 INDEX = "model.safetensors.index.json"
 
 
@@ -93,6 +95,16 @@ def fails(folder: Path, message: str) -> None:
         ({"rope_scaling": checkpoints.LLAMA3 | {"low_freq_factor": 4}}, "`low_freq_factor`"),
         ({"rope_scaling": [2.0]}, "must be an object, not"),
         ({"rope_theta": 0}, "`rope_theta` must be greater than 1, not 0"),
+        ({"rope_theta": 10**400}, "`rope_theta` must be a finite number"),
+        ({"rms_norm_eps": 10**400}, "`rms_norm_eps` must be a finite number"),
+        ({"rope_scaling": {"type": "linear", "factor": 10**400}}, "`factor` must be a finite number"),
+        ({"rope_scaling": {"type": "linear", "factor": 1e-320}}, "`factor` must be positive, 1e-06 to"),
+        ({"rope_scaling": LONG | {"type": "llama3", **LLAMA3}}, "positive `original_max_position"),
+        ({"rope_scaling": LONG | {"type": "yarn"}}, "positive `original_max_position"),
+        ({"rope_scaling": {"type": "yarn", "factor": 2, "beta_fast": 1e308}}, "less than `beta_fast`"),
+        ({"model_type": "mistral", "sliding_window": 2**31}, r"sliding_window` must be below 2\*\*31"),
+        ({"model_type": "mistral", "sliding_window": 2**40}, r"sliding_window` must be below 2\*\*31"),
+        ({"max_position_embeddings": 10**400}, r"max_length` must be below 2\*\*31"),
         ({"eos_token_id": 13}, "the EOS id 13 is not a token id below 13"),
         ({"model_type": "qwen2", "layer_types": ["full_attention"]}, "must list 2 types, one for each layer"),
         (

@@ -13,6 +13,7 @@ from reference_model import reference_logits
 
 from jaxgcd import models
 from jaxgcd.errors import MissingExtraError, ModelError
+from jaxgcd.models.folder_config import default_eos_id, read_config
 
 gguf = pytest.importorskip("gguf")
 pytest.importorskip("tokenizers")
@@ -103,13 +104,27 @@ def test_recent_files_name_the_layers_that_slide_and_the_rotary_parameters(tmp_p
 
 
 def test_settings_that_are_missing_have_the_defaults_of_transformers(tmp_path):
-    names = ("rms_norm_eps", "rope_theta", "sliding_window", "num_key_value_heads", "max_position_embeddings")
-    settings = settings_of("mistral", num_key_value_heads=4)
-    folder = folder_of(tmp_path, settings)
+    names = ("rms_norm_eps", "rope_theta", "sliding_window", "max_position_embeddings", "eos_token_id")
+    folder = folder_of(tmp_path, settings_of("mistral"))
     checkpoints.write_json(folder / "config.json", settings_of("mistral", **dict.fromkeys(names, ...)))
-    config = models.load(folder, progress=False).config
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    loaded = models.load(folder, progress=False)
+    config = loaded.config
     assert (config.rms_eps, config.rope_theta, config.sliding_window) == (1e-6, 10000.0, 4096)
-    assert (config.num_kv_heads, config.max_length) == (4, None)
+    assert (config.max_length, loaded.eos_ids) == (131072, (2,))
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2", "qwen3"])
+def test_defaults_are_those_of_transformers_own_classes(kind):
+    transformers = pytest.importorskip("transformers")
+    own = transformers.AutoConfig.for_model(kind)
+    names = ("num_key_value_heads", "max_position_embeddings", "rms_norm_eps", "eos_token_id")
+    settings = settings_of(kind, num_attention_heads=32, head_dim=8, **dict.fromkeys(names, ...))
+    found = read_config(settings)
+    assert (found.num_kv_heads, found.max_length) == (own.num_key_value_heads, own.max_position_embeddings)
+    assert (found.rms_eps, default_eos_id(settings)) == (own.rms_norm_eps, own.eos_token_id)
+    null = read_config({**settings, "num_key_value_heads": None})
+    assert null.num_kv_heads == 32 and default_eos_id({**settings, "eos_token_id": None}) is None
 
 
 def quantized(kind: gguf.GGMLQuantizationType, shape: tuple[int, int], generator) -> np.ndarray:

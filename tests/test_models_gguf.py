@@ -17,6 +17,7 @@ TEMPLATE = (
     "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}"
     "<|{{ m.role }}|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}{{ '\\n' }}{% endif %}"
 )
+YARN = (("type", "yarn"), ("factor", 2.0), ("original_context_length", 0))
 
 
 def write_gguf(path, *, tensors=None, skip=(), **fields):
@@ -105,6 +106,7 @@ MATRIX = np.ones((4, 4), np.float32)
             {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0},
             "`factor` must be positive",
         ),
+        ({f"llama.rope.scaling.{name}": value for name, value in YARN}, "positive `original_max_position"),
         ({"llama.rope.scaling.attn_factor": 1.5}, "another attention factor"),
         ({"llama.rope.freq_base": float("nan")}, "`llama.rope.freq_base` must be a finite number"),
         ({"llama.rope.freq_base": 0.5}, "`rope_theta` must be greater than 1"),
@@ -132,7 +134,10 @@ MATRIX = np.ones((4, 4), np.float32)
             "kind 'bert' is not supported; 'gpt2' and 'llama' are; pass `tokenizer`",
         ),
         ({"skip": ["tokenizer.ggml.merges"]}, "no entry `tokenizer.ggml.merges`; pass `tokenizer`"),
-        ({"tokenizer.ggml.pre": "strange"}, "pre-tokenizer 'strange' is not supported"),
+        (
+            {"tokenizer.ggml.pre": "strange"},
+            "pre-tokenizer 'strange' is not supported; these are: default, .*llama-bpe.*qwen2",
+        ),
         ({"tokenizer.ggml.tokens": TOKENS[:-1]}, "12 tokens with 13 token types"),
         ({"tokenizer.ggml.tokens": [*TOKENS[:-1], "a"]}, "only 12 of 13 tokens are distinct"),
         ({"tokenizer.ggml.merges": ["b a"]}, "merge 'b a' does not join two tokens to a third"),

@@ -257,3 +257,37 @@ def test_wrong_batches_are_errors(plain):
 def test_configs_that_make_no_sense_are_errors(change, message):
     with pytest.raises(ModelError, match=message):
         dataclasses.replace(CONFIG, **change)
+
+
+@pytest.mark.parametrize(
+    "prompts", [[[2.7]], ["ab"], [1, 2], [[1], "a"], [None], 5, np.array([[1.5]]), [], [[]], [[50]], [[-1]]]
+)
+def test_prompts_that_are_none(plain, prompts):
+    with pytest.raises(ModelError, match="token"):
+        models.start(plain, prompts, max_new_tokens=4)
+
+
+@pytest.mark.parametrize("name", ["max_new_tokens", "max_length", "samples"])
+@pytest.mark.parametrize("value", [2.5, -3, 0, "4", True])
+def test_counts_that_are_none(plain, name, value):
+    with pytest.raises(ShapeError, match=f"`{name}="):
+        models.start(plain, [TEXT], **{"max_new_tokens": 4, name: value})
+
+
+def test_prompts_of_an_array(plain):
+    rows = np.array([TEXT[:4], TEXT[4:8]])
+    found = models.start(plain, rows, max_new_tokens=np.int64(4))
+    expected = models.start(plain, rows.tolist(), max_new_tokens=4)
+    assert jax.tree.all(jax.tree.map(lambda one, two: (one == two).all(), found[1:], expected[1:]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"dtype": "x"}, {"dtype": object()}, {"max_length": "x"}, {"max_length": 2.5}, {}]
+)
+def test_arguments_of_load(tmp_path, options):
+    checkpoints = pytest.importorskip("checkpoints")
+    settings = checkpoints.settings_of("llama")
+    folder = checkpoints.write_folder(tmp_path, settings, checkpoints.random_weights(settings))
+    message = next(iter(options), "no such file")
+    with pytest.raises(ModelError, match=message):
+        models.load(folder if options else "x" * 5000, progress=False, **options)

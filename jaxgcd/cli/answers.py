@@ -1,14 +1,14 @@
 """Answers of a model to prompts, some rows at a time; whole, or in pieces while they are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 import jaxgcd
-from jaxgcd.errors import ModelError
+from jaxgcd.errors import ModelError, PromptTooLongError
 
 from .drawing import Drawing
 
@@ -50,12 +50,27 @@ class Run:
 
 def encode(loaded: "LoadedModel", prompt: str, *, raw: bool, system: str | None) -> list[int]:
     """The token ids of a prompt: through the chat template, or as it is."""
+    from jaxgcd.models import library
+
     if raw:
-        return loaded.tokenizer.encode(prompt).ids
+        return library.encode(loaded.tokenizer, prompt)
     if loaded.chat_template is None:
         raise ModelError("this model has no chat template; give the prompt as it is, with --raw")
     text = loaded.chat_template.ask(prompt, system=system)
-    return loaded.tokenizer.encode(text, add_special_tokens=False).ids
+    return library.encode(loaded.tokenizer, text, add_special_tokens=False)
+
+
+def check_lengths(loaded: "LoadedModel", prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
+    """An error that names the first prompt that is empty, or too long for the model with its answer."""
+    most = loaded.config.max_length
+    for number, prompt in enumerate(prompts):
+        if not prompt:
+            raise ModelError(f"prompt {number} is empty, and needs at least one token")
+        if most is not None and (room := len(prompt) + max_new_tokens) > most:
+            raise PromptTooLongError(
+                f"prompt {number} has {len(prompt)} tokens, and with --max-new-tokens {max_new_tokens} needs "
+                f"room for {room}, but the model was made for {most}; shorten it, or ask for fewer"
+            )
 
 
 def answers(run: Run) -> Iterator[Answer]:
@@ -99,5 +114,7 @@ def _batches(run: Run) -> Iterator[tuple[list[tuple[int, int]], tuple[Any, ...]]
             max_new_tokens=run.keywords["max_new_tokens"],
         )
         state = jaxgcd.init(run.tables, size)
+        status = state.status.at[len(batch) :].set(jaxgcd.Status.FINISHED)  # what fills a batch draws nothing
+        state = replace(state, status=status)
         arguments = (jax.random.fold_in(key, number), decode_fn, cache, run.tables, state, last_token)
         yield batch, arguments

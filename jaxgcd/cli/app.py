@@ -1,5 +1,6 @@
 """The commands, put together."""
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -61,7 +62,9 @@ def main() -> None:
 
     Standard input and output are UTF-8 in any locale: texts of a grammar are.
     """
-    streams: list[Any] = [sys.stdin, sys.stdout, sys.stderr]
-    for stream in filter(None, streams):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started the process: empty, or discarded
+            setattr(sys, name, open(os.devnull, mode))
+        stream: Any = getattr(sys, name)
         stream.reconfigure(encoding="utf-8")
     app(prog_name="jaxgcd")

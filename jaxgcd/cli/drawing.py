@@ -9,8 +9,9 @@ import numpy as np
 import typer
 
 import jaxgcd
+from jaxgcd.stops import MAX_STOP_BYTES
 
-from .inputs import argument_text
+from .inputs import argument_text, as_id
 
 _DRAWING, _ENDS = "Drawing", "Ends"
 
@@ -132,6 +133,11 @@ class Drawing:
 
     def keywords(self, vocabulary: jaxgcd.Vocabulary) -> dict[str, Any]:
         """All keyword arguments of `jaxgcd.generate` that shape a draw or a text."""
+        for number in self.options.get("stop_ids", ()):
+            if number >= vocabulary.size:
+                raise typer.BadParameter(
+                    f"{number}, which is no token id below {vocabulary.size}", param_hint="--stop-id"
+                )
         bias = _bias(self.logit_bias, vocabulary) if self.logit_bias else None
         return {**self.options, "logit_bias": bias}
 
@@ -148,6 +154,8 @@ class Drawing:
                 )
         if "" in self.options["stop"]:
             raise typer.BadParameter("an empty text would end every answer at once", param_hint="--stop")
+        if sum(len(text.encode()) for text in self.options["stop"]) > MAX_STOP_BYTES:
+            raise typer.BadParameter(f"more than {MAX_STOP_BYTES} bytes in all", param_hint="--stop")
 
 
 def parse_bias(given: Sequence[str]) -> list[tuple[str, float]]:
@@ -176,10 +184,10 @@ def _bias(pairs: Sequence[tuple[str, float]], vocabulary: jaxgcd.Vocabulary) -> 
 
 def _ids(token: str, vocabulary: jaxgcd.Vocabulary) -> list[int]:
     """The token of an id, or all tokens that spell a text."""
-    if token.isascii() and token.isdecimal():
-        if int(token) >= vocabulary.size:
+    if (number := as_id(token)) is not None:
+        if number >= vocabulary.size:
             raise _bad_bias(f"there is no token id {token} below {vocabulary.size}")
-        return [int(token)]
+        return [number]
     spelled = argument_text(token).encode()
     found = [i for i, known in enumerate(vocabulary.tokens) if known == spelled and vocabulary.usable[i]]
     if not found:

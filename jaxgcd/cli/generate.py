@@ -12,7 +12,7 @@ from tqdm import tqdm
 import jaxgcd
 
 from . import drawing, inputs, options
-from .answers import Answer, Run, answers, encode, pieces
+from .answers import Answer, Run, answers, check_lengths, encode, pieces
 from .boundary import ExitCode, reported, say
 
 
@@ -164,6 +164,7 @@ def generate_command(
     encoded = [encode(loaded, text, raw=raw, system=system) for text in prompts]
     vocabulary = loaded.vocabulary()
     keywords = how.keywords(vocabulary)  # may be a usage error, and tables may take long
+    check_lengths(loaded, encoded, max_new_tokens)
     tables = inputs.load_tables(grammar, vocabulary, grammar_options, progress=bars)
     run = Run(loaded, vocabulary, tables, encoded, how, keywords)
     return _show_all(run, stream=stream, as_json=json, quiet=quiet)

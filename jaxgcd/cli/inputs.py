@@ -63,10 +63,10 @@ def load_vocabulary(name: str, eos: Sequence[str]) -> jaxgcd.Vocabulary:
         pass
     if path.suffix == ".model":
         return _from_sentencepiece(path, eos)
-    try:
+    from jaxgcd.models.library import reported
+
+    with reported(f"{path}: not a tokenizer.json"):
         tokenizer = require("tokenizers", "models").Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain `Exception`
-        raise VocabularyError(f"{path}: not a tokenizer.json ({error})") from error
     if not eos:
         raise typer.BadParameter(
             "a tokenizer.json does not say which tokens end a text: give one, or more", param_hint="--eos"
@@ -90,9 +90,14 @@ def _token_id(found: int | None, text: str, unknown: int | None = None) -> int:
     """The id of a token that was given by its text, or as a number."""
     if found not in (None, unknown):
         return found
-    if text.isdecimal():
-        return int(text)
+    if (number := as_id(text)) is not None:
+        return number
     raise typer.BadParameter(f"the tokenizer has no token {text!r}", param_hint="--eos")
+
+
+def as_id(text: str) -> int | None:
+    """The token id that a text is, if it is one."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else None
 
 
 def is_saved(path: str) -> bool:
@@ -128,8 +133,13 @@ def load_tables(
             param_hint="GRAMMAR",
         )
     tables = jaxgcd.load(grammar)
+    if tables.grammars > 1:
+        raise StorageError(f"{grammar}: holds {tables.grammars} joined grammars; give a file that holds one")
     for name, array in vocabulary_arrays(vocabulary).items():
-        if not np.array_equal(np.asarray(getattr(tables, name)), array):
+        found = np.asarray(getattr(tables, name))  # `pad` may have added bytes that no token has
+        if name == "token_symbol":
+            found = found[: len(array)]
+        if not np.array_equal(found, array):
             raise StorageError(f"{grammar}: compiled for another vocabulary than this model's; compile again")
     return tables
 

@@ -8,18 +8,38 @@ from jaxgcd._extras import require
 
 require("flax", "models")
 
-from .cache import Cache as Cache  # noqa: E402
-from .chat import ChatTemplate as ChatTemplate  # noqa: E402
-from .config import LlamaConfig as LlamaConfig  # noqa: E402
-from .folder import load_folder as load_folder  # noqa: E402
-from .generation import DecodeFn as DecodeFn  # noqa: E402
-from .generation import make_decode_fn as make_decode_fn  # noqa: E402
-from .generation import prefill as prefill  # noqa: E402
-from .generation import start as start  # noqa: E402
-from .gguf import load_gguf as load_gguf  # noqa: E402
-from .llama import Llama as Llama  # noqa: E402
-from .loaded import LoadedModel as LoadedModel  # noqa: E402
-from .loading import load as load  # noqa: E402
-from .rope import RopeScaling as RopeScaling  # noqa: E402
-from .smollm2 import smollm2_path as smollm2_path  # noqa: E402
-from .vocabulary import load_vocabulary as load_vocabulary  # noqa: E402
+from .cache import Cache  # noqa: E402
+from .chat import ChatTemplate  # noqa: E402
+from .config import LlamaConfig  # noqa: E402
+from .folder import load_folder  # noqa: E402
+from .generation import (  # noqa: E402
+    DecodeFn,
+    make_decode_fn,
+    prefill,
+    start,
+)
+from .gguf import load_gguf  # noqa: E402
+from .llama import Llama  # noqa: E402
+from .loaded import LoadedModel  # noqa: E402
+from .loading import load  # noqa: E402
+from .rope import RopeScaling  # noqa: E402
+from .smollm2 import smollm2_path  # noqa: E402
+from .vocabulary import load_vocabulary  # noqa: E402
+
+__all__ = [
+    "Cache",
+    "ChatTemplate",
+    "DecodeFn",
+    "Llama",
+    "LlamaConfig",
+    "LoadedModel",
+    "RopeScaling",
+    "load",
+    "load_folder",
+    "load_gguf",
+    "load_vocabulary",
+    "make_decode_fn",
+    "prefill",
+    "smollm2_path",
+    "start",
+]

@@ -1,7 +1,10 @@
 """The numbers that define a Llama-family decoder."""
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from jaxgcd.errors import ModelError
 
@@ -50,10 +53,16 @@ class LlamaConfig:
 
     def __post_init__(self) -> None:
         sizes = ("vocab_size", "hidden_size", "num_layers", "num_heads", "num_kv_heads", "intermediate_size")
-        for name in (*sizes, "rms_eps", "sliding_window", "max_length"):
+        for name in (*sizes, "sliding_window", "max_length"):
             value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+                raise ModelError(f"`LlamaConfig.{name}` must be an integer, not {reprlib.repr(value)}")
             if value is not None and not value > 0:
                 raise ModelError(f"`LlamaConfig.{name}` must be positive, not {value}")
+            if name in ("sliding_window", "max_length") and (value or 0) >= 2**31:
+                raise ModelError(f"`LlamaConfig.{name}` must be below 2**31, not {reprlib.repr(value)}")
+        if not self.rms_eps > 0:
+            raise ModelError(f"`LlamaConfig.rms_eps` must be positive, not {self.rms_eps}")
         if self.num_heads % self.num_kv_heads:
             raise ModelError(
                 f"`num_heads` ({self.num_heads}) must be a multiple of `num_kv_heads` ({self.num_kv_heads})"

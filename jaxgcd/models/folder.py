@@ -21,7 +21,8 @@ from jaxgcd.errors import ModelError
 from .chat import ChatTemplate
 from .config import LlamaConfig
 from .files import read_json, read_text
-from .folder_config import read_config
+from .folder_config import default_eos_id, read_config
+from .library import reported
 from .loaded import LoadedModel, checked_eos
 from .names import folder_name
 from .shards import FolderTensors
@@ -88,17 +89,13 @@ def _discard_copies(tensors: FolderTensors, config: LlamaConfig) -> None:
 
 def read_tokenizer(folder: Path) -> "Tokenizer":
     """From `tokenizer.json`, or as transformers makes it from older files."""
-    try:
+    with reported("the tokenizer's files cannot be read", "; pass `tokenizer`"):
         if (folder / "tokenizer.json").exists():
             return require("tokenizers", "models").Tokenizer.from_file(str(folder / "tokenizer.json"))
         if not any((folder / name).exists() for name in ("tokenizer.model", "vocab.json")):
             raise ModelError("no tokenizer.json, tokenizer.model or vocab.json here; pass `tokenizer`")
         auto = require("transformers", "models").AutoTokenizer
         return auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False).backend_tokenizer
-    except (ModelError, ImportError):
-        raise
-    except Exception as error:  # both libraries raise many kinds of errors, also plain `Exception`
-        raise ModelError(f"the tokenizer's files cannot be read ({error}); pass `tokenizer`") from error
 
 
 def _chat_template(folder: Path, settings: Mapping[str, Any]) -> ChatTemplate | None:
@@ -124,5 +121,5 @@ def _content(token: Any) -> str:
 def read_eos_ids(folder: Path, config: Mapping[str, Any]) -> list[Any]:
     """What `generation_config.json` says, which lists the ends of turns as well, else `config.json`."""
     value = read_json(folder / "generation_config.json").get("eos_token_id")
-    value = config.get("eos_token_id") if value is None else value
+    value = config.get("eos_token_id", default_eos_id(config)) if value is None else value
     return value if isinstance(value, list) else [] if value is None else [value]

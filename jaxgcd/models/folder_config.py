@@ -1,6 +1,7 @@
 """`config.json` of a Hugging Face folder as a `LlamaConfig`.
 
-Entries mean what they mean to transformers, and have its defaults where they are missing. What would change
+Entries mean what they mean to transformers; all but the sizes of matrices have its defaults, those of version
+5.24, where they are missing. What would change
 the model and is not supported is a `ModelError` that names the entry.
 """
 
@@ -17,6 +18,10 @@ from .settings import Settings
 KINDS = ("llama", "mistral", "qwen2", "qwen3")
 """What `model_type` may be. SmolLM2 is a "llama"."""
 
+_POSITIONS = {"llama": 2048, "mistral": 131072, "qwen2": 32768, "qwen3": 32768}
+_KV_HEADS = {"mistral": 8, "qwen2": 32, "qwen3": 32}  # null, and missing in a "llama", is one for each head
+_EOS_ID = {"llama": 2, "mistral": 2}
+
 
 def read_config(values: Mapping[str, Any]) -> LlamaConfig:
     """The decoder that the entries of a `config.json` describe."""
@@ -28,7 +33,8 @@ def read_config(values: Mapping[str, Any]) -> LlamaConfig:
     hidden, heads = settings.integer("hidden_size"), settings.integer("num_attention_heads")
     layers = settings.integer("num_hidden_layers")
     head_dim = settings.integer("head_dim", 128 if kind == "qwen3" else hidden // max(heads, 1))
-    trained = settings.integer("max_position_embeddings", None)
+    trained = settings.integer("max_position_embeddings", _POSITIONS[kind])
+    kv_heads = heads if "num_key_value_heads" in values else _KV_HEADS.get(kind, heads)
     theta, scaling = _rope(settings, head_dim, trained)
     window, sliding = _window(settings, kind, layers)
     biased = kind != "mistral" and settings.flag("attention_bias", False)
@@ -37,7 +43,7 @@ def read_config(values: Mapping[str, Any]) -> LlamaConfig:
         hidden_size=hidden,
         num_layers=layers,
         num_heads=heads,
-        num_kv_heads=settings.integer("num_key_value_heads", heads),
+        num_kv_heads=settings.integer("num_key_value_heads", kv_heads),
         head_dim=head_dim,
         intermediate_size=settings.integer("intermediate_size"),
         rope_theta=theta,
@@ -51,6 +57,11 @@ def read_config(values: Mapping[str, Any]) -> LlamaConfig:
         sliding_layers=sliding,
         max_length=trained,
     )
+
+
+def default_eos_id(values: Mapping[str, Any]) -> int | None:
+    """The token that ends a text where neither file of the folder says it; None if there is none."""
+    return None if "eos_token_id" in values else _EOS_ID.get(values["model_type"])
 
 
 def _refuse_the_rest(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """From prompts to what `jaxgcd.generate` needs: `decode_fn`, the filled cache and the last tokens."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from flax import nnx
 from jax.core import Tracer
 from jaxtyping import Array, Float32, Int
 
+from jaxgcd.arguments import count
 from jaxgcd.errors import ModelError, PromptTooLongError, ShapeError
 
 from .cache import Cache
@@ -86,12 +88,14 @@ def start(
     All but the last tokens are padded on the right to the longest row's bucket, a power of two from 16 to
     256; beyond that they are read in chunks of 256. With `max_length=None` the cache's length, too, depends
     on that power of two only (and on `max_new_tokens`): prompts of up to `n` tokens are traced at most
-    `log2(n)` times. Padding is never attended to, so that a row's results do not depend on the other rows.
+    `log2(n)` times. Padding is never attended to. A row's results depend on the other rows by rounding alone:
+    their number, and the longest one's bucket, select the program.
 
     Args:
         model: the decoder.
         prompts: one row of token ids each, at least one in each row.
-        max_new_tokens: room for the answer.
+        max_new_tokens: room for the answer. To draw more than that afterwards is no error, but what does not
+            fit into the cache is dropped from it, and later tokens do not see it.
         max_length: how many tokens a row of the cache holds; by default as many as are needed, rounded up,
             but no more than the model's `config.max_length`.
         samples: how many answers to each prompt there are to be. A prompt is read once, and its row then
@@ -104,16 +108,16 @@ def start(
     Raises:
         PromptTooLongError: a prompt and its answer do not fit.
         ModelError: a prompt is empty, or holds what is no token id.
-        ShapeError: `samples` is no positive integer.
+        ShapeError: `samples`, `max_new_tokens` or `max_length` is no positive integer.
     """
-    if not isinstance(samples, int) or samples < 1:
-        raise ShapeError(f"`samples={samples!r}` must be an integer of at least 1.")
-    _check_prompts(prompts, model.config.vocab_size)
+    samples, max_new_tokens = count("samples", samples), count("max_new_tokens", max_new_tokens)
+    prompts = _checked_prompts(prompts, model.config.vocab_size)
     longest = max(len(prompt) for prompt in prompts)
     bucket = max(_SMALLEST, 1 << max(longest - 2, 0).bit_length())
     if max_length is None:
         max_length = -(-(bucket + 1 + max_new_tokens) // 64) * 64
         max_length = min(max_length, model.config.max_length or max_length)
+    max_length = count("max_length", max_length)
     check_fits(longest, max_new_tokens, max_length)
     width = min(bucket, _CHUNK, max_length)
     graphdef, params = nnx.split(model)
@@ -138,12 +142,17 @@ def _chunk(
     return jnp.asarray(tokens), jnp.asarray(lengths)
 
 
-def _check_prompts(prompts: Sequence[Sequence[int]], vocab_size: int) -> None:
-    if not prompts or not all(len(prompt) for prompt in prompts):
+def _checked_prompts(prompts: Sequence[Sequence[int]], vocab_size: int) -> list[list[int]]:
+    try:
+        rows = [[operator.index(token) for token in prompt] for prompt in prompts]
+    except TypeError as error:
+        raise ModelError(f"`prompts` must be sequences of token ids, one for each row ({error})") from None
+    if not rows or not all(rows):
         raise ModelError("`start` needs at least one prompt, and each prompt at least one token")
-    for row, prompt in enumerate(prompts):
+    for row, prompt in enumerate(rows):
         if strays := [token for token in prompt if not 0 <= token < vocab_size]:
             raise ModelError(f"prompt {row} holds {strays[0]}, which is no token id below {vocab_size}")
+    return rows
 
 
 def check_fits(prompt_length: int, max_new_tokens: int, max_length: int) -> None:

@@ -11,7 +11,7 @@ from jaxgcd._extras import require
 from jaxgcd.errors import ModelError
 
 from .settings import Settings
-from .tokenizer import byte_level_tokenizer
+from .tokenizer import SINGLE_DIGITS, byte_level_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -74,6 +74,9 @@ def _byte_level(fields: Mapping[str, Any], tokens: Sequence[str], types: Sequenc
     words = Settings(fields).text("tokenizer.ggml.pre", "gpt-2")
     merges = read_list(fields, "tokenizer.ggml.merges", str)
     digits = _DIGITS.get(words)
+    if digits is None and words not in SINGLE_DIGITS:
+        known = ", ".join(sorted({*_DIGITS, *SINGLE_DIGITS}))
+        raise ModelError(f"pre-tokenizer {words!r} is not supported; these are: {known}")
     tokenizer: Any = byte_level_tokenizer(tokens, types, merges, words if digits is None else "gpt-2")
     if digits is not None:
         tokenizer.pre_tokenizer = _pre_tokenizer(_WORDS % digits)

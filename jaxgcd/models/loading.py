@@ -1,5 +1,6 @@
 """Load a model from whatever holds it."""
 
+import os
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ def load(
         jaxgcd.errors.ModelError: /no/such/model: no such file or folder
     """
     path = Path(path)
-    if not path.exists():
+    if not os.path.exists(path):  # unlike `Path.exists`, also where a name is too long for a file
         raise ModelError(f"{fspath(path)}: no such file or folder")
     load_kind = load_folder if path.is_dir() else load_gguf
     return load_kind(path, dtype=dtype, max_length=max_length, tokenizer=tokenizer, progress=progress)

@@ -6,6 +6,7 @@ length of the text, so that the keys in the cache would have to change, too.
 """
 
 import math
+import reprlib
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from jaxgcd.errors import ModelError
 
 from .rope import NO_SCALING, RopeScaling, check_rope, frequencies
 from .settings import Settings
+
+_LEAST, _MOST = 1e-6, 1e9
+"""Factors between these stay numbers in float32, whatever they are multiplied with."""
 
 _SCALINGS = {
     "default": {"factor", "original_max_position_embeddings"},
@@ -44,7 +48,7 @@ def read_scaling(rope: Settings, head_dim: int, theta: float, trained: int | Non
     if kind == "linear":
         return linear_scaling(head_dim, factor)
     trained = rope.integer("original_max_position_embeddings", trained)
-    if trained is None or trained < 1:
+    if trained is None:
         raise ModelError(f"rotary scaling {kind!r} needs a positive `original_max_position_embeddings`")
     if kind == "llama3":
         low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
@@ -76,7 +80,7 @@ def llama3_scaling(
     """
     if not 0 < low < high:
         raise ModelError(f"rotary scaling: `low_freq_factor` ({low}) must be in 0 to {high}, both exclusive")
-    waves_in_trained = trained * frequencies(head_dim, theta) / (2 * math.pi)
+    waves_in_trained = _positions(trained) * frequencies(head_dim, theta) / (2 * math.pi)
     kept = np.clip((waves_in_trained - low) / (high - low), 0, 1)
     return RopeScaling(_mixture(kept, _positive("factor", factor)))
 
@@ -99,8 +103,9 @@ def yarn_scaling(
     whole pairs.
     """
     _positive("factor", factor)
-    if not 0 < slow < fast:
+    if not _LEAST <= slow < fast <= _MOST:
         raise ModelError(f"yarn: `beta_slow` ({slow}) must be less than `beta_fast` ({fast}), both positive")
+    trained = _positions(trained)
     ends = [
         head_dim * math.log(trained / (turns * 2 * math.pi)) / (2 * math.log(theta)) for turns in (fast, slow)
     ]
@@ -109,7 +114,7 @@ def yarn_scaling(
     ramp = np.clip((np.arange(head_dim // 2) - begin) / max(end - begin, 0.001), 0, 1)
     if attention_factor is None:
         attention_factor = 0.1 * math.log(factor) + 1 if factor > 1 else 1.0
-    return RopeScaling(_mixture(1 - ramp, factor), attention_factor)
+    return RopeScaling(_mixture(1 - ramp, factor), _positive("attention_factor", attention_factor))
 
 
 def _mixture(kept: np.ndarray, factor: float) -> tuple[float, ...]:
@@ -118,6 +123,15 @@ def _mixture(kept: np.ndarray, factor: float) -> tuple[float, ...]:
 
 
 def _positive(name: str, value: float) -> float:
-    if not value > 0:
-        raise ModelError(f"rotary scaling: `{name}` must be positive, not {value}")
+    if not _LEAST <= value <= _MOST:
+        raise ModelError(f"rotary scaling: `{name}` must be positive, {_LEAST} to {_MOST}, not {value}")
     return value
+
+
+def _positions(trained: int) -> int:
+    if not 1 <= trained < 2**31:
+        raise ModelError(
+            "rotary scaling needs a positive `original_max_position_embeddings` below 2**31, not "
+            f"{reprlib.repr(trained)}"
+        )
+    return trained

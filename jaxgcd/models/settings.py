@@ -1,5 +1,7 @@
 """Read single settings from a model's metadata, which comes from a file and can hold anything."""
 
+import reprlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,8 +36,8 @@ class Settings:
     def number(self, name: str, default: Any = _REQUIRED) -> Any:
         """A finite number, or the default."""
         value = self._checked(name, (int, float, np.integer, np.floating), "a number", default)
-        if value is not default and not abs(value) < float("inf"):
-            raise ModelError(f"`{self.prefix}{name}` must be a finite number, not {value!r}")
+        if value is not default and not abs(value) <= sys.float_info.max:
+            raise ModelError(f"`{self.prefix}{name}` must be a finite number, not {reprlib.repr(value)}")
         return value if value is default else float(value)
 
     def flag(self, name: str, default: Any = _REQUIRED) -> Any:

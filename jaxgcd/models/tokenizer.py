@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4  # gguf.TokenType
 
 # Names of `tokenizer.ggml.pre`: does the pre-tokenizer cut before and after every single digit?
-_SINGLE_DIGITS = {"default": False, "gpt-2": False, "smollm": True}
+SINGLE_DIGITS = {"default": False, "gpt-2": False, "smollm": True}
 
 
 def byte_level_tokenizer(
@@ -24,13 +24,10 @@ def byte_level_tokenizer(
     whole, decoding leaves them out unless asked for. Other tokens that a user defined are found
     whole as well, and are text. Bytes for which the list has no token are dropped when encoding.
     """
-    if pre not in _SINGLE_DIGITS:
-        known = ", ".join(sorted(_SINGLE_DIGITS))
-        raise ModelError(f"pre-tokenizer {pre!r} is not supported; these are: {known}")
     if len(token_types) != len(tokens):
         raise ModelError(f"{len(tokens)} tokens with {len(token_types)} token types")
     tokenizer = require("tokenizers", "models").Tokenizer(_bpe(tokens, merges))
-    tokenizer.pre_tokenizer = _pre_tokenizer(_SINGLE_DIGITS[pre])
+    tokenizer.pre_tokenizer = _pre_tokenizer(SINGLE_DIGITS[pre])
     tokenizer.decoder = require("tokenizers.decoders", "models").ByteLevel()
     _add_whole_tokens(tokenizer, tokens, token_types)
     return tokenizer

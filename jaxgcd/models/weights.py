@@ -1,6 +1,7 @@
 """Fill a decoder with stored weights, without initialising it first."""
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any, Protocol
 
 import jax.numpy as jnp
@@ -63,9 +64,10 @@ def build(
 
 def checked_dtype(dtype: DTypeLike) -> np.dtype:
     """The dtype, if the decoder computes in it; else `ModelError`."""
-    if (known := jnp.dtype(dtype)) not in (jnp.float32, jnp.bfloat16):
-        raise ModelError(f"`dtype` must be float32 or bfloat16, not {known}")
-    return known
+    with suppress(TypeError):
+        if (known := jnp.dtype(dtype)) in (jnp.float32, jnp.bfloat16):
+            return known
+    raise ModelError(f"`dtype` must be float32 or bfloat16, not {dtype!r}")
 
 
 def _check_present(names: list[str], tensors: Tensors) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import jax
 import numpy as np
 
+from jaxgcd.arguments import count
 from jaxgcd.errors import ShapeError
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.distinct import Distinct, stacked
@@ -37,8 +38,7 @@ def split_vocabulary(tables: Tables, shards: int) -> Tables:
         >>> tables.pages.shape[0], jaxgcd.allowed(tables, jaxgcd.init(tables)).tolist()
         (2, [2, 0, 0, 0])
     """
-    if not isinstance(shards, int) or shards < 1:
-        raise ShapeError(f"`shards={shards!r}` must be an integer of at least 1.")
+    shards = count("shards", shards)
     if tables.check == "host":
         raise ShapeError('A vocabulary is split for the device alone; compile with `check="device"`.')
     words = -(-tables.size // 32)
