@@ -25,6 +25,7 @@ class Real:
     texts: tuple[str, ...]
     wrong: tuple[str, ...]
     contextual: tuple[str, ...] = ()  # right in contextual mode, wrong in basic mode
+    known: tuple[str, ...] = ()  # continuations that the search for witnesses does not think of
 
     def right_in(self, lexer: str) -> tuple[str, ...]:
         """Texts that Lark parses in a mode."""
@@ -42,9 +43,9 @@ class Real:
 
 
 @functools.cache
-def finder(path: Path, lexer: str) -> Finder:
+def finder(path: Path, lexer: str, known: tuple[str, ...]) -> Finder:
     """Lark's parser for a grammar file, with its search for witnesses."""
-    return Finder(Lark(path.read_text(), parser="lalr", lexer=lexer))
+    return Finder(Lark(path.read_text(), parser="lalr", lexer=lexer), known=known)
 
 
 REAL = [

@@ -113,9 +113,9 @@ def path(real: Real, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def search(path: Path, lexer: str) -> Finder:
+def search(path: Path, real: Real, lexer: str) -> Finder:
     """Lark's parser, and its search for witnesses."""
-    return finder(path, lexer)
+    return finder(path, lexer, real.known)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache, cached_property
+from itertools import chain
 
 from lark import Lark, Token
 from lark.exceptions import LarkError
@@ -33,8 +34,9 @@ class Finder:
     like, and what an unfinished lexeme can become, is asked of the lexer in whose place it stands.
     """
 
-    def __init__(self, lark: Lark, start: str = "start") -> None:
+    def __init__(self, lark: Lark, start: str = "start", known: tuple[str, ...] = ()) -> None:
         self.lark = lark
+        self.known = known  # continuations to try where all guesses fail
         table = lark.parser.parser._parse_table
         self.states = table.states
         self.bottom, self.goal = table.start_states[start], table.end_states[start]
@@ -303,7 +305,7 @@ class Finder:
         named = [char for char in self._named if char.encode().startswith(unfinished)]
         for first in dict.fromkeys([*named, *_characters(unfinished)]) if unfinished else [""]:
             seen = set()
-            for guess in self.guesses(text + first):
+            for guess in chain(self.guesses(text + first), self.known):
                 if guess in seen:
                     continue
                 seen.add(guess)
