@@ -26,6 +26,7 @@ def demo(smollm2_file):
     return module
 
 
+@pytest.mark.prove  # `make demo` runs it, too
 def test_the_demo_ends_with_what_others_read(demo, capsys):
     assert demo.main([]) == 0
     out = capsys.readouterr().out

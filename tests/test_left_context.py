@@ -127,14 +127,14 @@ def test_random_grammars_accept_what_lark_parses(lexer: str, prove_factor: int) 
     """All texts of up to six letters, byte by byte."""
     vocabulary, rng = words("ab-", longest=1), random.Random(3)
     samples, some = list(texts("ab-", 6)), 0
-    for _ in range(20 * prove_factor):
+    for _ in range(10 * prove_factor):
         grammar = random_grammar(rng)
         wanted = accepted_by_lark(grammar, lexer, samples)
         found = accepted(grammar, lexer, vocabulary, samples)
         wrong = [text for text, a, b in zip(samples, found, wanted, strict=True) if a != b]
         assert not wrong, f"{wrong[:5]}\n{grammar}"
         some += any(wanted)
-    assert some > 10 * prove_factor, "most of these grammars mean something"
+    assert some > 5 * prove_factor, "most of these grammars mean something"
 
 
 # Trackers and starts.

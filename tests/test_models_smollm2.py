@@ -71,6 +71,7 @@ def test_the_capital_of_france(smollm2):
     assert smollm2.tokenizer.decode(answer) == "The capital of France is Paris."
 
 
+@pytest.mark.prove
 def test_the_example_of_the_documentation(smollm2_file, capsys):
     page = (Path(__file__).parent.parent / "docs" / "models.md").read_text()
     example = page.split("```python\n")[1].split("```")[0]
