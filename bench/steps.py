@@ -99,7 +99,9 @@ def repeated(body: Callable[..., Any], first: Callable[..., Any]) -> Callable[..
 
     @jax.jit
     def run(turns, zero, *arguments):
-        turn = lambda i, out: body(i, zero, out, *arguments)  # noqa: E731
+        def turn(i, out):
+            return body(i, zero, out, *arguments)
+
         return jax.lax.fori_loop(0, turns, turn, first(*arguments))
 
     return run

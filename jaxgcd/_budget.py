@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jaxgcd._progress import Progress
+from jaxgcd._progress import Bars
 from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.limits import Limits
 
@@ -27,30 +27,29 @@ class Budget:
         table_bytes: how large the tables are so far.
     """
 
-    def __init__(self, limits: Limits | None = None, progress: Progress | None = None):
+    def __init__(self, limits: Limits | None = None, bars: Bars | None = None):
         self.limits = limits or Limits()
         self.seconds: dict[str, float] = {}
         self.work = "the grammar"
         self.regex_steps = self.table_bytes = 0
         self._deadline = time.monotonic() + self.limits.seconds
-        self._progress = progress
+        self._bars = bars
         self._stage = ""
 
     @contextmanager
-    def stage(self, name: str, total: int | None = None) -> Iterator[None]:
-        """Times what is done within, and gives it a progress bar, of `total` steps if that is known."""
-        outer, self._stage = self._stage, name
+    def stage(self, name: str) -> Iterator[None]:
+        """Times what is done within, and gives it a progress bar."""
+        self._stage = name
         begin = time.perf_counter()
-        if self._progress:
-            self._progress.begin(name, total)
+        if self._bars:
+            self._bars.begin(name)
         try:
             self.step(0)
             yield
         finally:
-            if self._progress:
-                self._progress.end()
+            if self._bars:
+                self._bars.end()
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
-            self._stage = outer
 
     def step(self, steps: int = 1) -> None:
         """Some more steps of the stage are done.
@@ -65,13 +64,8 @@ class Budget:
                 "seconds",
                 "simplify it",
             )
-        if self._progress:
-            self._progress.advance(steps)
-
-    def expect(self, total: int) -> None:
-        """The stage will take so many steps in all, as far as is known now."""
-        if self._progress:
-            self._progress.expect(total)
+        if self._bars:
+            self._bars.advance(steps)
 
     def add_table(self, size: int, part: str) -> None:
         """A part of the tables takes so many bytes; to be called before it is made.

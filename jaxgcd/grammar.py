@@ -147,6 +147,7 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
 def _watch(budget: Budget, sizes: list[Sizes]) -> Callable[[float], None]:
     """Bounds what Lark uses; `sizes` has those of the grammar, or not yet."""
     objects = sys.getallocatedblocks()
+    units = {"lark_seconds": "seconds", "lark_objects": "objects (or other threads made them)"}
 
     def watch(seconds: float) -> None:
         budget.step(0)
@@ -155,12 +156,9 @@ def _watch(budget: Budget, sizes: list[Sizes]) -> Callable[[float], None]:
             "lark_objects": sys.getallocatedblocks() - objects > budget.limits.lark_objects,
         }
         for limit in (name for name, met in exceeded.items() if met):
-            used = (
-                "seconds for it" if limit == "lark_seconds" else "objects for it (or other threads made them)"
-            )
             subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
             remedy = "make one terminal of many words; note that terminals made of terminals multiply"
-            raise budget.exceeded(limit, subject, used, remedy)
+            raise budget.exceeded(limit, subject, f"{units[limit]} for it", remedy)
 
     return watch
 

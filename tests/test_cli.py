@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import lark
 import pytest
 from checkpoints import gguf_fields, gguf_tensors, random_weights, settings_of, write_folder, write_gguf
 
@@ -18,12 +17,9 @@ pytest.importorskip("typer")
 pytest.importorskip("tokenizers")
 pytest.importorskip("safetensors")
 
-from typer.testing import CliRunner
+from cli_runs import GRAMMAR, TEMPLATE, check_texts, records, run, run_process, write
 
 from jaxgcd import cli, models
-
-GRAMMAR = 'start: item ("c" item)* "1"\nitem: "ab" | "é" | "2" item?\n'
-TEMPLATE = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{{ bos_token }}"
 
 
 @pytest.fixture(scope="module")
@@ -46,40 +42,6 @@ def saved(model, grammar, tmp_path) -> tuple[str, str]:
     files = str(tmp_path / "tables.jaxgcd"), str(tmp_path / "tokens.jaxgcd")
     assert run("compile", grammar, model, "--save", files[0], "--save-vocabulary", files[1])[0] == 0
     return files
-
-
-def write(path: Path, text: str) -> str:
-    path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
-def run(*arguments: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:
-    """The exit code, standard output and standard error."""
-    result = CliRunner().invoke(cli.app, list(arguments), input=stdin, prog_name="jaxgcd")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def run_process(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess:
-    """The same in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "jaxgcd", *arguments],
-        input=stdin,
-        capture_output=True,
-        env={**os.environ, **environment},
-    )
-
-
-def records(output: str) -> list[dict]:
-    return [json.loads(line) for line in output.splitlines()]
-
-
-def check_texts(texts: list[str], grammar: str = GRAMMAR) -> None:
-    """Lark parses all of them."""
-    parser = lark.Lark(grammar, parser="lalr")
-    for text in texts:
-        parser.parse(text)
 
 
 DRAW = ("--temperature", "5", "--max-new-tokens", "40", "--batch-size", "2", "-q")
@@ -498,21 +460,6 @@ class TestErrors:
             run("generate", model, grammar, "a", "--max-new-tokens", "9")
 
 
-class TestHelp:
-    @pytest.mark.parametrize("command", [(), ("generate",), ("compile",), ("inspect",)])
-    def test_it_shows_examples(self, command):
-        code, out, _ = run(*command, "--help")
-        assert code == 0
-        assert f"jaxgcd {command[0] if command else 'generate'} " in out.split("Options")[0].split("Usage")[1]
-
-    def test_no_arguments(self):
-        assert "generate" in "".join(run()[1:])
-
-    def test_version(self):
-        code, out, _ = run("--version")
-        assert code == 0 and out.startswith("jaxgcd ")
-
-
 class TestProcesses:
     def test_unicode_in_a_plain_locale(self, model, tmp_path):
         """Prompt, grammar and answer hold é; the locale is ASCII, and Python's UTF-8 mode is off."""
@@ -540,12 +487,6 @@ class TestProcesses:
         done = subprocess.run(["sh", "-c", command, "sh", *arguments], input=b"a", capture_output=True)
         assert b"Traceback" not in done.stderr and done.returncode == 0, done.stderr
         assert (done.stdout == b"") == (closed == ">&-")
-
-    def test_a_missing_extra(self):
-        code = "import sys; sys.modules['typer'] = None; from jaxgcd.__main__ import main; main()"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.returncode == 1
-        assert done.stderr == 'jaxgcd: `typer` is not installed: pip install "jaxgcd[cli]" brings it.\n'
 
 
 @pytest.mark.model

@@ -23,7 +23,6 @@ class Dtype(enum.StrEnum):
     bfloat16 = "bfloat16"
 
 
-_PROMPTS = "Prompts"
 _AS_ASKED = (jaxgcd.Finish.EOS.name, jaxgcd.Finish.STOP.name)
 """How an answer ends that was not cut."""
 _REMEDY = (
@@ -50,37 +49,10 @@ def generate_command(
     prompt: Annotated[
         list[str] | None, typer.Argument(metavar="PROMPT", help="One prompt each.", show_default=False)
     ] = None,
-    file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE",
-            help="A file that is one prompt; - for standard input.",
-            rich_help_panel=_PROMPTS,
-        ),
-    ] = None,
-    lines: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--lines",
-            metavar="FILE",
-            help="A file with a prompt on each line; - for standard input.",
-            rich_help_panel=_PROMPTS,
-        ),
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option("--system", help="A system message for the chat template.", rich_help_panel=_PROMPTS),
-    ] = None,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw",
-            help="The model goes on with the prompt itself: no chat template.",
-            rich_help_panel=_PROMPTS,
-        ),
-    ] = False,
+    file: options.PromptFiles = None,
+    lines: options.PromptLines = None,
+    system: options.System = None,
+    raw: options.Raw = False,
     samples: drawing.Samples = 1,
     temperature: drawing.Temperature = 0.0,
     top_k: drawing.TopK = None,

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Options of the commands: about prompts, the grammar, and what is shown."""
 
 import enum
 from dataclasses import dataclass
@@ -22,7 +22,37 @@ class Check(enum.StrEnum):
     host = "host"
 
 
-_PANEL = "Grammar"
+_PANEL, _PROMPTS = "Grammar", "Prompts"
+
+PromptFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE",
+        help="A file that is one prompt; - for standard input.",
+        rich_help_panel=_PROMPTS,
+    ),
+]
+PromptLines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lines",
+        metavar="FILE",
+        help="A file with a prompt on each line; - for standard input.",
+        rich_help_panel=_PROMPTS,
+    ),
+]
+System = Annotated[
+    str | None,
+    typer.Option("--system", help="A system message for the chat template.", rich_help_panel=_PROMPTS),
+]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw", help="The model goes on with the prompt itself: no chat template.", rich_help_panel=_PROMPTS
+    ),
+]
 
 Start = Annotated[str, typer.Option("--start", help="The start rule.", rich_help_panel=_PANEL)]
 LexerOption = Annotated[

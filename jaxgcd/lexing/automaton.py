@@ -13,7 +13,6 @@ behind it alive, under the formula's negation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -33,20 +32,18 @@ class Patterns:
     """The automata of a grammar's regexes, each made once.
 
     Args:
-        formulas: where they are registered.
-        names: what messages call terminals, by their regexes.
         budget: what may be used up.
+
+    Attributes:
+        budget: the same.
+        formulas: where the automata are registered.
+        names: what messages call terminals, by their regexes.
     """
 
-    def __init__(
-        self,
-        formulas: Formulas | None = None,
-        names: Mapping[str, str] | None = None,
-        budget: Budget | None = None,
-    ):
+    def __init__(self, budget: Budget | None = None):
         self.budget = budget or Budget()
-        self.formulas = formulas or Formulas(self.budget)
-        self.names = dict(names or {})
+        self.formulas = Formulas(self.budget)
+        self.names: dict[str, str] = {}
         self._trackers: dict[str, Tracker] = {}
 
     def name(self, pattern: str) -> str:

@@ -8,23 +8,23 @@ from jaxgcd._extras import require
 
 require("flax", "models")
 
-from .cache import Cache  # noqa: E402
-from .chat import ChatTemplate  # noqa: E402
-from .config import LlamaConfig  # noqa: E402
-from .folder import load_folder  # noqa: E402
-from .generation import (  # noqa: E402
+from .cache import Cache
+from .chat import ChatTemplate
+from .config import LlamaConfig
+from .folder import load_folder
+from .generation import (
     DecodeFn,
     make_decode_fn,
     prefill,
     start,
 )
-from .gguf import load_gguf  # noqa: E402
-from .llama import Llama  # noqa: E402
-from .loaded import LoadedModel  # noqa: E402
-from .loading import load  # noqa: E402
-from .rope import RopeScaling  # noqa: E402
-from .smollm2 import smollm2_path  # noqa: E402
-from .vocabulary import load_vocabulary  # noqa: E402
+from .gguf import load_gguf
+from .llama import Llama
+from .loaded import LoadedModel
+from .loading import load
+from .rope import RopeScaling
+from .smollm2 import smollm2_path
+from .vocabulary import load_vocabulary
 
 __all__ = [
     "Cache",

@@ -119,7 +119,7 @@ def _fresh(
     max_depth: int,
 ) -> Tables:
     """Compiles, whatever is in a cache."""
-    patterns = Patterns(budget=budget)
+    patterns = Patterns(budget)
     with _no_collections(), _typed_exhaustion(budget):
         loaded = load_grammar(grammar, start=start, lexer=lexer, patterns=patterns)
         compiled = build(loaded, vocabulary, patterns)

@@ -55,7 +55,7 @@ def compile_key(
         GrammarTooLarge: it is too large.
     """
     if isinstance(grammar, lark.Lark):
-        patterns = Patterns(budget=budget)
+        patterns = Patterns(budget)
         loaded = load_grammar(grammar, start=options["start"], lexer=options["lexer"], patterns=patterns)
         sources: Any = grammar_to_json(loaded).decode()
     else:
