@@ -19,6 +19,7 @@ from jaxgcd.errors import GrammarTooLarge, UnsupportedRegexError
 from jaxgcd.lexing import charset
 from jaxgcd.lexing.automaton import compile_pattern, existence
 from jaxgcd.lexing.formula import FALSE, TRUE, Automaton, Formulas
+from jaxgcd.lexing.minimise import refine
 from jaxgcd.limits import Limits
 
 
