@@ -16,6 +16,7 @@ from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
+from jaxgcd.tables.landings import landings
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
 from jaxgcd.tables.walk import Edges, Entry, Walk
@@ -51,7 +52,7 @@ def _arrays(compiled: Compiled, entries: Edges, budget: Budget) -> dict[str, np.
     arrays = _lexer(compiled)
     cells = table.n_states * (len(table.terminals) + len(table.nonterminals))
     budget.add_table(4 * cells, "a parser table")
-    arrays |= _parser(compiled)
+    arrays |= _parser(compiled, budget)
     budget.add_table(4 * len(walk.skip) * table.n_states, "a stack walk")
     arrays |= _edges(walk, entries, table.n_states)
     words, slots = compiled.vocabulary.words, compiled.slots
@@ -103,15 +104,12 @@ def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
     }
 
 
-def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
+def _parser(compiled: Compiled, budget: Budget) -> dict[str, np.ndarray]:
     table = compiled.machine.table
     action = np.zeros((table.n_states, len(table.terminals)), np.int32)
-    goto = np.zeros((table.n_states, len(table.nonterminals)), np.int32)
-    for state in range(table.n_states):
-        for terminal, value in table.action[state].items():
-            action[state, terminal] = value
-        for nonterminal, target in table.goto[state].items():
-            goto[state, nonterminal] = target
+    for state, actions in enumerate(table.action):
+        action[state, list(actions)] = list(actions.values())
+    goto, landing = landings(table, action, budget)
     takes = action != 0
     takes[:, IGNORED_BIT] = True
     # A reading that has shifted into a state with which no stack can be completed ends there.
@@ -119,6 +117,7 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
     return {
         "action": action,
         "goto": goto,
+        "landing": landing,
         "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
