@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -106,7 +107,7 @@ def _union(tables: Tables, rows: Array, words: Array | None = None) -> Array:
     Most slots have no table row or the same one, so the distinct ones are looked at, one after another, the
     largest number first.
     """
-    left = rows.reshape(len(rows), -1)
+    left = rows.reshape(len(rows), math.prod(rows.shape[1:]))  # there may be no rows
 
     def add(carry):
         left, words = carry
@@ -129,8 +130,8 @@ def _pages(tables: Tables, row: Array) -> Array:
 
 def _joined(tables: Tables, pages: Array) -> UInt32[Array, "rows words"]:
     """Pages behind one another, each shard's last one cut off."""
-    words = pages.reshape(*pages.shape[:2], -1)[:, :, : tables.words // tables.shards]
-    return words.reshape(len(pages), -1)
+    words = pages.reshape(*pages.shape[:2], math.prod(pages.shape[2:]))[:, :, : tables.words // tables.shards]
+    return words.reshape(len(pages), tables.words)
 
 
 def row_advance(tables: Tables, state: State, token: Array) -> State:
