@@ -82,7 +82,8 @@ $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 # where it has changed since, are not among those that run.
 FLOOR_TESTS := $(addprefix tests/test_,decoding.py sampling.py generation.py decode_fn.py streaming.py batches.py \
   drafts.py beam.py transformations.py sharding.py semantics.py grammar_features.py storage.py \
-  examples_sampling.py examples_programs.py cli.py cli_errors.py cli_help.py) $(wildcard tests/test_models_*.py)
+  examples_sampling.py examples_programs.py cli.py cli_errors.py cli_help.py) \
+  $(filter-out %_prompts.py,$(wildcard tests/test_models_*.py))
 
 .venv-floor/.ready: pyproject.toml .ci/floor.py
 	$(PYTHON) -m venv .venv-floor

@@ -1,5 +1,6 @@
 """The command line: what it writes, and its exit codes. Python-lark judges the texts."""
 
+import contextlib
 import json
 import math
 import os
@@ -328,6 +329,18 @@ class TestProcesses:
         os.close(writing)
         assert (done.returncode, done.stderr) == (141, b"")
 
+    @pytest.mark.parametrize(("options", "words"), [([], ["lark", "walk"]), (["--quiet"], [])])
+    def test_bars_on_a_terminal(self, saved, grammar, options, words):
+        pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+        ours, terminal = pty.openpty()
+        termios.tcsetwinsize(terminal, (24, 80))
+        command = [sys.executable, "-m", "jaxgcd", "compile", grammar, saved[1], *options]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal) as process:
+            os.close(terminal)
+            shown = read_all(ours)
+        assert process.returncode == 0 and all(word in shown for word in words)
+        assert bool(shown) == bool(words)
+
     @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
     def test_closed_streams(self, saved, model, grammar, closed):
         command = f'"$@" {closed}'
@@ -335,6 +348,16 @@ class TestProcesses:
         done = subprocess.run(["sh", "-c", command, "sh", *arguments], input=b"a", capture_output=True)
         assert b"Traceback" not in done.stderr and done.returncode == 0, done.stderr
         assert (done.stdout == b"") == (closed == ">&-")
+
+
+def read_all(terminal: int) -> str:
+    """What is written to a terminal until its last writer is gone, which Linux reports as an error."""
+    parts = []
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 4096):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()
 
 
 @pytest.mark.model
