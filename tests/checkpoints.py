@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 VOCAB, HIDDEN, LAYERS, HEADS, KV_HEADS, INNER = 13, 32, 2, 4, 2, 64
 TOKENS = ["<|end|>", "<|user|>", "a", "b", "c", "Ġ", "1", "2", "ab", "Ġab", "Ċ", "Ã", "©"]
 MERGES = ["a b", "Ġ ab"]
+CHAT_TEMPLATE = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{{ bos_token }}"
 _CONTROL, _NORMAL = 3, 1
 
 _COMMON = {
@@ -125,6 +126,14 @@ def write_folder(
         weight_map |= dict.fromkeys(part, file)
     write_json(folder / "model.safetensors.index.json", {"metadata": {}, "weight_map": weight_map})
     return folder
+
+
+def write_chat_model(folder: Path) -> str:
+    """Write a random Llama of one layer, with a chat template; returns the folder's name."""
+    settings = settings_of("llama", num_hidden_layers=1)
+    write_folder(folder, settings, random_weights(settings), shards=1)
+    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
+    return str(folder)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -12,12 +12,19 @@ from typer.testing import CliRunner
 from jaxgcd import cli
 
 GRAMMAR = 'start: item ("c" item)* "1"\nitem: "ab" | "é" | "2" item?\n'
-TEMPLATE = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{{ bos_token }}"
+DRAW = ("--temperature", "5", "--max-new-tokens", "40", "--batch-size", "2", "-q")
 
 
 def write(path: Path, text: str) -> str:
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+def write_tables(folder: Path, grammar: str, model: str) -> tuple[str, str]:
+    """The files of the compiled grammar and of the vocabulary."""
+    files = str(folder / "tables.jaxgcd"), str(folder / "tokens.jaxgcd")
+    assert run("compile", grammar, model, "--save", files[0], "--save-vocabulary", files[1])[0] == 0
+    return files
 
 
 def run(*arguments: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:

@@ -1,15 +1,15 @@
-"""The command line: what it writes, what it refuses and how, its exit codes. Python-lark judges the texts."""
+"""The command line: what it writes, and its exit codes. Python-lark judges the texts."""
 
+import contextlib
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from checkpoints import gguf_fields, gguf_tensors, random_weights, settings_of, write_folder, write_gguf
+from checkpoints import gguf_fields, gguf_tensors, random_weights, settings_of, write_chat_model, write_gguf
 
 import jaxgcd
 
@@ -17,18 +17,14 @@ pytest.importorskip("typer")
 pytest.importorskip("tokenizers")
 pytest.importorskip("safetensors")
 
-from cli_runs import GRAMMAR, TEMPLATE, check_texts, records, run, run_process, write
+from cli_runs import DRAW, GRAMMAR, check_texts, records, run, run_process, write, write_tables
 
 from jaxgcd import cli, models
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> str:
-    """A random Llama of 13 tokens, with a chat template."""
-    settings = settings_of("llama", num_hidden_layers=1)
-    folder = write_folder(tmp_path_factory.mktemp("cli") / "model", settings, random_weights(settings), 1)
-    (folder / "chat_template.jinja").write_text(TEMPLATE)
-    return str(folder)
+    return write_chat_model(tmp_path_factory.mktemp("cli") / "model")
 
 
 @pytest.fixture
@@ -38,13 +34,7 @@ def grammar(tmp_path) -> str:
 
 @pytest.fixture
 def saved(model, grammar, tmp_path) -> tuple[str, str]:
-    """The files of the compiled grammar and of the vocabulary."""
-    files = str(tmp_path / "tables.jaxgcd"), str(tmp_path / "tokens.jaxgcd")
-    assert run("compile", grammar, model, "--save", files[0], "--save-vocabulary", files[1])[0] == 0
-    return files
-
-
-DRAW = ("--temperature", "5", "--max-new-tokens", "40", "--batch-size", "2", "-q")
+    return write_tables(tmp_path, grammar, model)
 
 
 class TestGenerate:
@@ -319,147 +309,6 @@ class TestCompile:
         assert models.load_vocabulary(model).fingerprint in folded
 
 
-class TestErrors:
-    """No traceback, a line that names the place, and the documented exit code."""
-
-    def failure(self, *arguments: str, stdin: str | None = None, code: int = 1) -> str:
-        if arguments[0] == "generate" and "--max-new-tokens" not in arguments:
-            arguments = (*arguments, "--max-new-tokens", "9")  # the model has room for 64
-        found, out, err = run(*arguments, stdin=stdin)
-        assert (found, out) == (code, ""), (out, err)
-        assert "Traceback" not in err
-        return " ".join(err.replace("│", " ").split())
-
-    def test_files(self, model, grammar, tmp_path):
-        assert "/no/model: no such file or folder" in self.failure("generate", "/no/model", grammar, "a")
-        assert "'/no/grammar' cannot be read" in self.failure("generate", model, "/no/grammar", "a")
-        assert "/no/tokens: no such file" in self.failure("compile", grammar, "/no/tokens")
-        assert "/no/t.json: No such file" in self.failure("compile", grammar, "/no/t.json")
-        assert "/no/file" in self.failure("inspect", "/no/file")
-        assert "not a file of jaxgcd's" in self.failure("inspect", grammar)
-        assert "/no/prompt: No such file" in self.failure("generate", model, grammar, "-f", "/no/prompt")
-        (tmp_path / "latin1").write_bytes(b"\xe9")
-        error = self.failure("generate", model, grammar, "-f", str(tmp_path / "latin1"))
-        assert "latin1: not a UTF-8 text" in error
-        assert "not a tokenizer.json" in self.failure("compile", grammar, write(tmp_path / "t.json", "{"))
-        assert "not a SentencePiece" in self.failure("compile", grammar, write(tmp_path / "t.model", "?"))
-        assert "/no/folder" in self.failure("compile", grammar, model, "--save", "/no/folder/file")
-
-    def test_grammars(self, model, tmp_path):
-        assert "Lark rejects" in self.failure("compile", "-", model, stdin="start: [[")
-        assert "No text that" in self.failure("compile", "-", model, stdin='start: "z"')
-        assert "terminal /(a)\\1/: a back-reference" in self.failure(
-            "compile", "-", model, stdin=r"start: /(a)\1/"
-        )
-
-    def test_models(self, model, grammar, tmp_path):
-        settings = settings_of("llama")
-        bare = str(write_folder(tmp_path / "bare", settings, random_weights(settings), 1))
-        assert "no chat template; give the prompt as it is, with --raw" in self.failure(
-            "generate", bare, grammar, "a"
-        )
-        assert "at least one token" in self.failure("generate", model, grammar, "--raw", "")
-        long = self.failure("generate", model, grammar, "--raw", "a" * 60, "--max-new-tokens", "40")
-        assert "room for 100" in long
-        second = self.failure(
-            "generate", model, "/no/grammar", "--raw", "a", "a" * 60, "--max-new-tokens", "40"
-        )
-        assert "prompt 1 has 60 tokens, and with --max-new-tokens 40 needs room for 100" in second
-
-    def test_tokenizers_that_fail(self, model, grammar, tmp_path):
-        """The library panics on the one, and cannot encode with the other: a Unigram without unknown."""
-        damaged = Path(shutil.copytree(model, tmp_path / "damaged"))
-        tokenizer = json.loads((damaged / "tokenizer.json").read_text())
-        tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
-        (damaged / "tokenizer.json").write_text(json.dumps(tokenizer))
-        for arguments in (("generate", str(damaged), grammar, "a"), ("compile", grammar, str(damaged))):
-            assert "tokenizer's files cannot be read" in self.failure(*arguments)
-        file = f"{damaged}/tokenizer.json"
-        assert "not a tokenizer.json" in self.failure("compile", grammar, file, "--eos", "0")
-        tokenizer["normalizer"] = None
-        tokenizer["added_tokens"] = []
-        tokenizer["pre_tokenizer"] = None
-        tokenizer["model"] = {"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0], ["b", -1.0]]}
-        (damaged / "tokenizer.json").write_text(json.dumps(tokenizer))
-        error = self.failure("generate", str(damaged), grammar, "z", "--raw")
-        assert "cannot encode the prompt" in error
-
-    def test_stops_that_are_none(self, model, grammar):
-        few = ("a", "--max-new-tokens", "9")
-        error = self.failure("generate", model, "/no/grammar", *few, "--stop-id", "99", code=2)
-        assert "99, which is no token id below 13" in error
-        long = self.failure("generate", "/no/model", grammar, *few, "--stop", "é" * 2100, code=2)
-        assert "4096 bytes in all" in long
-
-    def test_tables_that_were_padded_or_joined(self, model, grammar, saved, tmp_path):
-        tables, other = jaxgcd.load(saved[0]), str(tmp_path / "other.jaxgcd")
-        jaxgcd.save(other, jaxgcd.pad(tables))
-        assert run("generate", model, other, "a", *DRAW) == run("generate", model, grammar, "a", *DRAW)
-        jaxgcd.save(other, jaxgcd.concatenate([tables, tables]))
-        assert "holds 3 joined grammars" in self.failure("generate", model, other, "a")
-
-    def test_tables_of_another_vocabulary(self, model, saved, tmp_path):
-        tables = str(tmp_path / "other.jaxgcd")
-        jaxgcd.save(tables, jaxgcd.compile_grammar('start: "a"', jaxgcd.Vocabulary([b"a", b""], eos=[1])))
-        assert "another vocabulary" in self.failure("generate", model, tables, "a")
-        assert "'vocabulary', not 'tables'" in self.failure("generate", model, saved[1], "a")
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--no-such-option"], "No such option"),
-            (["a", "--temperature", "-1"], "--temperature"),
-            (["a", "--lexer", "dynamic"], "contextual"),
-            (["a", "-n", "2"], "at 0 all samples are the same"),
-            (["a", "--raw", "--system", "b"], "--system"),
-            (["-f", "-", "--lines", "-"], "only one of the inputs"),
-            (["a", "--top-k", "0", "--temperature", "1"], "--top-k"),
-            (["a", "--top-p", "1.5", "--temperature", "1"], "--top-p"),
-            (["a", "--top-p", "0.9"], "no effect at --temperature 0"),
-            (["a", "--stop", ""], "end every answer at once"),
-            (["a", "--logit-bias", "5"], "is not TOKEN=BIAS"),
-            (["a", "--logit-bias", "=5"], "is not TOKEN=BIAS"),
-            (["a", "--logit-bias", "a=inf"], "with a number, or -inf"),
-            (["a", "--logit-bias", "abc=1"], "no token is the text 'abc' alone"),
-            (["a", "--logit-bias", "99=1"], "no token id 99 below 13"),
-            (["a", "--logit-bias", "9" * 5000 + "=1"], "no token is the text"),
-            (["a", "b", "--stream"], "add --json"),
-            (["--lines", "-"], "all lines are blank"),
-        ],
-    )
-    def test_usage(self, model, grammar, arguments, message):
-        assert message in self.failure("generate", model, grammar, *arguments, stdin="\n", code=2)
-
-    def test_usage_of_files(self, model, grammar, saved):
-        tables, tokens = saved
-        tokenizer = f"{model}/tokenizer.json"
-        assert "compiled already" in self.failure("generate", model, tables, "a", "--lexer", "basic", code=2)
-        assert "compiled already" in self.failure("compile", tables, model, code=2)
-        assert "--eos" in self.failure("compile", grammar, tokenizer, code=2)
-        assert "no token '<eos>'" in self.failure("compile", grammar, tokenizer, "--eos", "<eos>", code=2)
-        assert "no token" in self.failure("compile", grammar, tokenizer, "--eos", "9" * 5000, code=2)
-        assert "--eos" in self.failure("compile", grammar, tokens, "--eos", "0", code=2)
-
-    def test_interruption(self, model, grammar, monkeypatch):
-        def interrupt(*args, **options):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(models, "start", interrupt)
-        assert self.failure("generate", model, grammar, "a", code=130) == "jaxgcd: interrupted"
-
-    def test_running_out_of_memory(self, model, grammar, monkeypatch):
-        def exhaust(*args, **options):
-            raise MemoryError("too large")
-
-        monkeypatch.setattr(models, "start", exhaust)
-        assert "a smaller --batch-size" in self.failure("generate", model, grammar, "a")
-
-    def test_our_own_faults_keep_their_traceback(self, model, grammar, monkeypatch):
-        monkeypatch.setattr(models, "start", lambda *args, **options: 1 // 0)
-        with pytest.raises(ZeroDivisionError):
-            run("generate", model, grammar, "a", "--max-new-tokens", "9")
-
-
 class TestProcesses:
     def test_unicode_in_a_plain_locale(self, model, tmp_path):
         """Prompt, grammar and answer hold é; the locale is ASCII, and Python's UTF-8 mode is off."""
@@ -480,6 +329,18 @@ class TestProcesses:
         os.close(writing)
         assert (done.returncode, done.stderr) == (141, b"")
 
+    @pytest.mark.parametrize(("options", "words"), [([], ["lark", "walk"]), (["--quiet"], [])])
+    def test_bars_on_a_terminal(self, saved, grammar, options, words):
+        pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+        ours, terminal = pty.openpty()
+        termios.tcsetwinsize(terminal, (24, 80))
+        command = [sys.executable, "-m", "jaxgcd", "compile", grammar, saved[1], *options]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal) as process:
+            os.close(terminal)
+            shown = read_all(ours)
+        assert process.returncode == 0 and all(word in shown for word in words)
+        assert bool(shown) == bool(words)
+
     @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
     def test_closed_streams(self, saved, model, grammar, closed):
         command = f'"$@" {closed}'
@@ -487,6 +348,16 @@ class TestProcesses:
         done = subprocess.run(["sh", "-c", command, "sh", *arguments], input=b"a", capture_output=True)
         assert b"Traceback" not in done.stderr and done.returncode == 0, done.stderr
         assert (done.stdout == b"") == (closed == ">&-")
+
+
+def read_all(terminal: int) -> str:
+    """What is written to a terminal until its last writer is gone, which Linux reports as an error."""
+    parts = []
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 4096):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()
 
 
 @pytest.mark.model

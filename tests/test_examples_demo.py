@@ -5,6 +5,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from checkpoints import gguf_fields, gguf_tensors, random_weights, settings_of, write_gguf
 from flax import nnx
 
 from jaxgcd import models
@@ -12,13 +13,12 @@ from jaxgcd import models
 pytest.importorskip("rich")
 pytest.importorskip("tqdm")
 pytest.importorskip("gguf")
-pytestmark = pytest.mark.model
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo.py"
 
 
 @pytest.fixture(scope="module")
-def demo(smollm2_file):
+def demo():
     spec = importlib.util.spec_from_file_location("demo", DEMO)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -26,8 +26,9 @@ def demo(smollm2_file):
     return module
 
 
+@pytest.mark.model
 @pytest.mark.prove  # `make demo` runs it, too
-def test_the_demo_ends_with_what_others_read(demo, capsys):
+def test_the_demo_ends_with_what_others_read(demo, smollm2_file, capsys):
     assert demo.main([]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -38,6 +39,7 @@ def test_the_demo_ends_with_what_others_read(demo, capsys):
     assert out.count("tokens per second") == 4
 
 
+@pytest.mark.model
 def test_a_truncated_answer_is_a_failure(demo, smollm2_file, capsys, monkeypatch):
     """One token is never enough: no JSON text is empty. A small random model will do."""
     loaded = models.load_gguf(smollm2_file, progress=False)
@@ -57,3 +59,13 @@ def test_a_truncated_answer_is_a_failure(demo, smollm2_file, capsys, monkeypatch
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == "truncated: the JSON text did not end within 1 tokens"
     assert "Lark parsed" not in out
+
+
+def test_a_model_without_a_chat_template(demo, tmp_path, monkeypatch):
+    settings = settings_of("llama", num_hidden_layers=1)
+    path = write_gguf(
+        tmp_path / "m.gguf", gguf_fields(settings), gguf_tensors(settings, random_weights(settings))
+    )
+    monkeypatch.setattr(models, "smollm2_path", lambda: path)
+    with pytest.raises(SystemExit, match="no chat template"):
+        demo.main([])

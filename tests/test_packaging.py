@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jaxgcd
+from jaxgcd.__main__ import main
 from jaxgcd._extras import require
 from jaxgcd.errors import MissingExtraError
 
@@ -32,6 +33,12 @@ def test_package_is_typed():
 
 def test_installed_version_is_that_of_the_project():
     assert importlib.metadata.version("jaxgcd") == PROJECT["version"]
+
+
+def test_the_command_is_the_module():
+    (name, value), *others = PROJECT["scripts"].items()
+    assert importlib.metadata.EntryPoint(name, value, "console_scripts").load() is main
+    assert name == "jaxgcd" and not others
 
 
 def test_missing_extra_is_named(monkeypatch):
