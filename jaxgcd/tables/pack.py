@@ -11,8 +11,7 @@ from jaxgcd._budget import Budget
 from jaxgcd._numbering import numbered
 from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
-from jaxgcd.parsing.machine import shift_targets
-from jaxgcd.parsing.table import START_STATE, ParseTable
+from jaxgcd.parsing.table import START_STATE
 from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
@@ -127,31 +126,36 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
     }
 
 
-def slot_tops(table: ParseTable) -> list[tuple[int, ...]]:
-    """For each terminal the states that are on top once it was stepped; for `NO_TERMINAL` all in which a text
-    can go on.
-    """
-    targets = shift_targets(table)
-    running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})
-    return [tuple(running), *targets[1:]]
-
-
 def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
-    """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a
-    group.
+    """Entries of all pairs of a slot and a parser state that can be on top there, slot after slot.
+
+    A slot's base and a state's column add up to an entry's number, so a slot's entries have gaps, which lead
+    nowhere, for the states between its own. Number 0 leads nowhere.
     """
-    tops = slot_tops(compiled.machine.table)
-    column = np.zeros((compiled.machine.table.n_states, 2), np.int32)
-    for terminal, states in enumerate(tops):
-        column[list(states), int(terminal != NO_TERMINAL)] = np.arange(len(states))
+    tops = compiled.tops
     base: dict[Slot, int] = {}
     jobs: list[Entry] = []
-    for slot in (slot for slots in compiled.slots.of_state for slot in slots):
-        if slot not in base:
-            base[slot] = 1 + len(jobs)
-            fans = slot.terminal != NO_TERMINAL
-            jobs += [Entry(slot.group, top, fans) for top in tops[slot.terminal]]
-    edges, depending = compiled.walk.entries(jobs)
+    numbers, end = [np.zeros(0, np.int64)], 1
+    for slot in dict.fromkeys(slot for slots in compiled.slots.of_state for slot in slots):
+        states, fans = tops.of(slot), slot.terminal != NO_TERMINAL
+        columns = tops.column[states, int(fans)]
+        base[slot] = max(1, end - int(columns[0])) if len(states) else end
+        numbers.append(base[slot] + columns)
+        jobs += [Entry(slot.group, top, fans) for top in states.tolist()]
+        end = int(numbers[-1][-1]) + 1 if len(states) else end
+    found, depending = compiled.walk.entries(jobs)
+    row, node, dependents = np.zeros((3, end), np.int64)
+    number = np.concatenate(numbers)
+    row[number], node[number], dependents[number] = *found, depending
+    return Edges(row, node), {
+        **_slots(compiled, base),
+        "column": tops.column,
+        "dependents": dependents.astype(np.int32),
+    }
+
+
+def _slots(compiled: Compiled, base: dict[Slot, int]) -> dict[str, np.ndarray]:
+    """The slots of each lexer state, with the bases of their entries."""
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
     slot_base = np.zeros((compiled.graph.n_states, width), np.int32)
@@ -159,24 +163,19 @@ def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
         for i, slot in enumerate(found):
             slot_terminal[state, i] = slot.terminal
             slot_base[state, i] = base[slot]
-    return edges, {
-        "slot_terminal": slot_terminal,
-        "slot_base": slot_base,
-        "column": column,
-        "dependents": np.append(0, depending).astype(np.int32),
-    }
+    return {"slot_terminal": slot_terminal, "slot_base": slot_base}
 
 
 def _edges(walk: Walk, entries: Edges, n_states: int) -> dict[str, np.ndarray]:
     """The edges of entries and nodes, as numbers of distinct (row, node) pairs; number 0 leads nowhere."""
     node, state, *behind = (column.values.astype(np.int64) for column in walk.edges)
-    row, target = (np.concatenate([[0], *pieces]) for pieces in zip(entries, behind, strict=True))
+    row, target = (np.concatenate(pieces) for pieces in zip(entries, behind, strict=True))
     pairs, _, number = numbered(row << 32 | target)
     numbers = number.astype(np.int32)
     node_edge = np.zeros((len(walk.skip), n_states), np.int32)
-    node_edge[node, state] = numbers[1 + len(entries.row) :]
+    node_edge[node, state] = numbers[len(entries.row) :]
     return {
-        "entry": numbers[: 1 + len(entries.row)],
+        "entry": numbers[: len(entries.row)],
         "node_skip": walk.skip.values.astype(np.int32),
         "node_edge": node_edge,
         "edge_row": (pairs >> 32).astype(np.int32),
