@@ -34,6 +34,7 @@ from jaxgcd.tables.outcomes import (
     Part,
     Pending,
 )
+from jaxgcd.tables.sparse import Sparse
 from jaxgcd.tables.suffixes import OPEN, SuffixClasses
 
 _BITS = 32
@@ -80,7 +81,8 @@ class Acceptance:
         viable = np.array([viability.viable(state) for state in range(machine.table.n_states)])
         self._dead, self._sure = viable == DEAD, (viable == ALIVE) & trusted
         self._stacks = _Stacks()
-        self._begun = np.full((2 * machine.table.n_states, len(machine.table.terminals)), UNKNOWN)
+        self._begun = Sparse(2 * machine.table.n_states, len(machine.table.terminals), _FAILED)
+        self._has_begun = np.zeros(2 * machine.table.n_states, bool)
         self._revealed: dict[tuple[int, int], int] = {}
         self._open: dict[tuple[int, int], int] = {}
         self._shifted: dict[int, int] = {}
@@ -201,17 +203,25 @@ class Acceptance:
 
     def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> Outcome:
         """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
-        for missing in np.unique(state[self._begun[state, OPEN] == UNKNOWN]).tolist():
-            self._begun[missing] = _FAILED
-            for t in self._machine.table.action[missing >> 1].keys() & self._emitted:
-                fed = self._machine.feed((missing >> 1,), t)
-                self._begun[missing, t] = self._step(fed, t, bool(missing & 1))
-        found = yield self._continued(self._begun[state, terminal], rest)
+        missing = np.unique(state[~self._has_begun[state]])
+        if len(missing):
+            self._has_begun[missing] = True
+            self._begun.put(*self._first_steps(missing.tolist()))
+        found = yield self._continued(self._begun.at(state, terminal), rest)
         ends = np.flatnonzero(terminal == OPEN)
         if len(ends):
             keys = zip(state[ends].tolist(), rest[ends].tolist(), strict=True)
             found[ends] = [self._opened(here, boundary) for here, boundary in keys]
         return found
+
+    def _first_steps(self, states: list[int]) -> np.ndarray:
+        """The first step with each of some states on top for each terminal that it takes, as three columns."""
+        found = []
+        for state in states:
+            for terminal in self._machine.table.action[state >> 1].keys() & self._emitted:
+                fed = self._machine.feed((state >> 1,), terminal)
+                found.append((state, terminal, self._step(fed, terminal, bool(state & 1))))
+        return np.array(found, np.int64).reshape(-1, 3).T
 
     def _opened(self, state: int, boundary: int) -> int:
         """Whether a stack can be completed from a boundary class (see `jaxgcd.parsing.viability`)."""

@@ -180,7 +180,7 @@ class Walk:
 
     def _visit(self, nodes: np.ndarray, lasts: np.ndarray) -> None:
         """Plans to read what may lie where nodes look, below states that were read last."""
-        pairs = np.unique(nodes << _BITS | lasts)
+        pairs = numbered(nodes << _BITS | lasts).values
         nodes, lasts = pairs >> _BITS, pairs & (1 << _BITS) - 1
         depths = self.skip.values[nodes] + 1
         for node, last, depth in zip(nodes.tolist(), lasts.tolist(), depths.tolist(), strict=True):
