@@ -22,6 +22,7 @@ from jaxgcd._recursion import Routine, run
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, ALWAYS, DEAD, MIXED, Item, Viability
+from jaxgcd.tables.growing import pieces
 from jaxgcd.tables.outcomes import (
     ACCEPTED,
     REJECTED,
@@ -36,6 +37,9 @@ from jaxgcd.tables.outcomes import (
 )
 from jaxgcd.tables.sparse import Sparse
 from jaxgcd.tables.suffixes import OPEN, SuffixClasses
+
+_TOGETHER = 1 << 20
+"""About how many parts of classes are looked at together."""
 
 _BITS = 32
 _REST = (1 << _BITS) - 1
@@ -97,6 +101,12 @@ class Acceptance:
         Returns:
             Outcomes, `int64[n]`.
         """
+        found = [np.zeros(0, np.int64)]
+        for piece in pieces(self._flat.length[classes], _TOGETHER):
+            found.append(self._entries(tops[piece], classes[piece]))
+        return np.concatenate(found)
+
+    def _entries(self, tops: np.ndarray, classes: np.ndarray) -> np.ndarray:
         owner, terminal, rest = self._flat.of(classes)
         owner, terminal, rest = self._past_ignored(owner, terminal, rest, self._scanner_of[tops])
         found = run(self._begin((2 * tops + self._sure[tops])[owner], terminal, rest))
@@ -215,7 +225,7 @@ class Acceptance:
         return found
 
     def _first_steps(self, states: list[int]) -> np.ndarray:
-        """The first step with each of some states on top for each terminal that it takes, as three columns."""
+        """The first steps with some states on top: columns of states, terminals and steps."""
         found = []
         for state in states:
             for terminal in self._machine.table.action[state >> 1].keys() & self._emitted:

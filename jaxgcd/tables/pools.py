@@ -19,7 +19,7 @@ from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed
 from jaxgcd._numbering import numbered
 from jaxgcd.tables.accept import Acceptance
-from jaxgcd.tables.growing import Growing, ranges
+from jaxgcd.tables.growing import Growing, pieces, ranges
 from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SKIP, UNKNOWN
 
 CHUNK = 1 << 19
@@ -131,12 +131,8 @@ class Pools:
         if len(unknown):
             distinct, where, _ = numbered(steps[unknown])
             where = unknown[where]
-            ends = np.cumsum(self._length.values[pools[where]])
-            for piece in np.split(
-                np.arange(len(where)), np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK))
-            ):
-                if len(piece):
-                    self._step(distinct[piece], pools[where[piece]], states[where[piece]])
+            for piece in pieces(self._length.values[pools[where]], CHUNK):
+                self._step(distinct[piece], pools[where[piece]], states[where[piece]])
         return Landing(self._accepted.values[steps], self._pool.values[steps], self._skip.values[steps])
 
     def _step(self, steps: np.ndarray, pools: np.ndarray, states: np.ndarray) -> None:

@@ -12,7 +12,7 @@ _WIDTH = 1 << _BITS
 
 
 class Sparse:
-    """Integers, `int64[rows, columns]`, in blocks of neighbouring columns; blocks without a cell are not stored.
+    """Integers, `int64[rows, columns]`, in blocks of columns; blocks without a cell are not stored.
 
     Args:
         rows: how many there are.
