@@ -15,7 +15,9 @@ from jaxgcd.state import Status
 from jaxgcd.tables.slots import NO_TERMINAL
 
 ROWS, TRIES = 64, 60
-CHOSEN = [*MICRO, *LEXING[::2], *RULES[::2], *DEAD_ENDS[::2], *RANDOM[::4]]
+# At the start of a text as well, `ac` is only read, and ignored, behind something else that is ignored.
+IGNORED_FIRST = Small("ignored first", 'start: "b"+\n%ignore "-"\n%ignore /(?<=-)ac/', "abc-")
+CHOSEN = [IGNORED_FIRST, *MICRO, *LEXING[::2], *RULES[::2], *DEAD_ENDS[::2], *RANDOM[::4]]
 LEXERS = ("contextual", "basic")
 
 
