@@ -87,7 +87,7 @@ class Acceptance:
         self._stacks = _Stacks()
         self._begun = Sparse(2 * machine.table.n_states, len(machine.table.terminals), _FAILED)
         self._has_begun = np.zeros(2 * machine.table.n_states, bool)
-        self._revealed: dict[tuple[int, int], int] = {}
+        self._revealed: dict[int, int] = {}
         self._open: dict[tuple[int, int], int] = {}
         self._shifted: dict[int, int] = {}
 
@@ -186,12 +186,13 @@ class Acceptance:
         return (self.outcomes.part_number(part) << SKIP_BITS | skip) << 2 | _WAITS
 
     def _steps(self, parts: np.ndarray, states: np.ndarray) -> np.ndarray:
+        distinct, _, which = numbered(parts << _BITS | states)
         found = []
-        for key in zip(parts.tolist(), states.tolist(), strict=True):
+        for key in distinct.tolist():
             if key not in self._revealed:
-                self._revealed[key] = self._reveal(self.outcomes.parts[key[0]], key[1])
+                self._revealed[key] = self._reveal(self.outcomes.parts[key >> _BITS], key & _REST)
             found.append(self._revealed[key])
-        return np.array(found, np.int64)
+        return np.array(found, np.int64)[which]
 
     def _reveal(self, part: Part, state: int) -> int:
         """The step of a part that looks at the next state on the stack."""

@@ -8,6 +8,7 @@ stacks that an LR machine accepts form a regular language.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
@@ -175,12 +176,12 @@ class Walk:
         """The nodes of pools, once so many states are passed over, below some that were read last."""
         pools = np.where(lasts == START_STATE, NO_POOL, pools)  # nothing lies below the start state
         keys, _, which = numbered(pools << _BITS | np.where(pools == NO_POOL, 0, skips))
-        for key in keys.tolist():
-            if key not in self._node_number:
-                self._node_number[key] = len(self._pool)
-                self._pool.extend([key >> _BITS])
-                self.skip.extend([key & (1 << _BITS) - 1])
-                self._wanted.append(0)
+        new = [key for key in keys.tolist() if key not in self._node_number]
+        self._node_number.update(zip(new, itertools.count(len(self._pool)), strict=False))
+        self._wanted += [0] * len(new)
+        added = np.array(new, np.int64)
+        self._pool.extend(added >> _BITS)
+        self.skip.extend(added & (1 << _BITS) - 1)
         nodes = np.array([self._node_number[key] for key in keys.tolist()])[which]
         self._visit(nodes, lasts)
         return nodes
