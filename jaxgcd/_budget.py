@@ -32,7 +32,7 @@ class Budget:
         self.seconds: dict[str, float] = {}
         self.work = "the grammar"
         self.regex_steps = self.table_bytes = 0
-        self._largest = (0, "", "")
+        self._parts: dict[str, tuple[int, str, str]] = {}
         self._deadline = time.monotonic() + self.limits.seconds
         self._bars = bars
         self._stage = ""
@@ -69,7 +69,7 @@ class Budget:
             self._bars.advance(steps)
 
     def add_table(self, size: int, part: str, remedy: str = "make the grammar smaller") -> None:
-        """A part of the tables takes so many bytes; to be called before it is made.
+        """A part of the tables takes so many more bytes; to be called before it is made.
 
         Args:
             size: bytes.
@@ -80,9 +80,10 @@ class Budget:
             GrammarTooLarge: the tables are too large; names their largest part.
         """
         self.table_bytes += size
-        self._largest = max(self._largest, (size, f"{self.work}: with {part}", remedy))
+        before, *_ = self._parts.get(part, (0,))
+        self._parts[part] = before + size, f"{self.work}: with {part}", remedy
         if self.table_bytes > self.limits.table_bytes:
-            size, subject, remedy = self._largest
+            size, subject, remedy = max(self._parts.values())
             subject = f"{subject} of {size:,} bytes, the tables take"
             raise self.exceeded("table_bytes", subject, "bytes", remedy)
 

@@ -68,7 +68,6 @@ def _arrays(compiled: Compiled, entries: Edges, budget: Budget) -> dict[str, np.
     budget.add_table(lexer + 4 * compiled.graph.n_states * _terminal_words(table), "a lexer")
     arrays = _lexer(compiled)
     arrays |= _parser(compiled)
-    budget.add_table(4 * len(walk.skip) * table.n_states, "a stack walk")
     arrays |= _edges(walk, entries, table.n_states)
     words, slots = compiled.vocabulary.words, compiled.slots
     row_pages, pages = build_rows(walk.rows, walk.portions, slots.groups, slots.token_classes, words, budget)

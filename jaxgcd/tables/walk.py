@@ -29,6 +29,8 @@ NO_NODE = 0
 NO_ROW = 0
 
 _BITS = 32
+_WORD = 64
+"""So many bits of a set are unpacked about as fast as one is looked at."""
 
 
 class Edges(NamedTuple):
@@ -137,7 +139,8 @@ class Walk:
         while self._todo:
             jobs = [(node, wanted) for node, wanted in self._todo.items() if wanted]
             self._todo = {}
-            for piece in pieces([wanted.bit_count() for _, wanted in jobs], CHUNK):
+            words = self._below.states // _WORD
+            for piece in pieces([words + wanted.bit_count() for _, wanted in jobs], CHUNK):
                 some = jobs[piece]
                 self._budget.step(len(some))
                 self._read(*self._below.unpacked(some))
@@ -177,6 +180,7 @@ class Walk:
         pools = np.where(lasts == START_STATE, NO_POOL, pools)  # nothing lies below the start state
         keys, _, which = numbered(pools << _BITS | np.where(pools == NO_POOL, 0, skips))
         new = [key for key in keys.tolist() if key not in self._node_number]
+        self._budget.add_table(4 * len(new) * self._below.states, "a stack walk")
         self._node_number.update(zip(new, itertools.count(len(self._pool)), strict=False))
         self._wanted += [0] * len(new)
         added = np.array(new, np.int64)
@@ -199,9 +203,14 @@ class Walk:
 
 
 class _Below:
-    """The states that may lie at some depth below a state, as sets of bits."""
+    """The states that may lie at some depth below a state, as sets of bits.
+
+    Attributes:
+        states: how many there are.
+    """
 
     def __init__(self, below: Sequence[tuple[int, ...]]):
+        self.states = len(below)
         self._directly = below
         self._sets: dict[tuple[int, int], int] = {}
         self._bytes = -(-len(below) // 8)
