@@ -22,12 +22,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgcd
-from jaxgcd.stepping import row_mask
+from jaxgcd.stepping import masks
 
 RUNS = 7
 """Of which the best counts."""
-GRAIN = 3e-4
+GRAIN = 2e-3
 """Seconds that the repeated steps of one run take together, or a single one if it takes longer."""
+
+MOST_TURNS = 1024
 
 LONG = 1.0
 """Seconds after which runs are not repeated any more."""
@@ -85,7 +87,7 @@ def along(tables: jaxgcd.Tables, tokens: jax.Array) -> tuple[jaxgcd.State, jax.A
 @jax.jit
 def reads_stack(hosted: jaxgcd.Tables, states: jaxgcd.State) -> jax.Array:
     """Which rows have context-dependent sequences, as the tables that ask the host know them."""
-    return (jax.vmap(functools.partial(row_mask, hosted))(states).top > 0).any(axis=(1, 2))
+    return (masks(hosted, states).top > 0).any(axis=(1, 2))
 
 
 def bumped(state: jaxgcd.State, zero: jax.Array, before: jax.Array) -> jaxgcd.State:
@@ -155,12 +157,12 @@ def seconds(run: Callable[..., Any], turns: int, *arguments: Any) -> float:
 
 
 def turns_for(run: Callable[..., Any], *arguments: Any) -> int:
-    """How many turns take about as long as `GRAIN`."""
+    """How many turns take about as long as `GRAIN`: what a call costs varies by more than one turn takes."""
     seconds(run, 1, *arguments)  # compiles
-    if seconds(run, 1, *arguments) > 10 * GRAIN:
-        return 1
-    one = min(seconds(run, 17, *arguments) - seconds(run, 1, *arguments) for _ in range(3)) / 16
-    return int(np.clip(GRAIN / max(one, 1e-7), 1, 256))
+    turns = 1
+    while turns < MOST_TURNS and min(seconds(run, turns, *arguments) for _ in range(3)) < GRAIN:
+        turns *= 2
+    return turns
 
 
 def per_step(run: Callable[..., Any], turns: int, *arguments: Any) -> float:

@@ -32,6 +32,7 @@ class Budget:
         self.seconds: dict[str, float] = {}
         self.work = "the grammar"
         self.regex_steps = self.table_bytes = 0
+        self._parts: dict[str, tuple[int, str, str]] = {}
         self._deadline = time.monotonic() + self.limits.seconds
         self._bars = bars
         self._stage = ""
@@ -67,16 +68,24 @@ class Budget:
         if self._bars:
             self._bars.advance(steps)
 
-    def add_table(self, size: int, part: str) -> None:
-        """A part of the tables takes so many bytes; to be called before it is made.
+    def add_table(self, size: int, part: str, remedy: str = "make the grammar smaller") -> None:
+        """A part of the tables takes so many more bytes; to be called before it is made.
+
+        Args:
+            size: bytes.
+            part: what takes them.
+            remedy: what the user can change about the grammar.
 
         Raises:
-            GrammarTooLarge: the tables are too large.
+            GrammarTooLarge: the tables are too large; names their largest part.
         """
         self.table_bytes += size
+        before, *_ = self._parts.get(part, (0,))
+        self._parts[part] = before + size, f"{self.work}: with {part}", remedy
         if self.table_bytes > self.limits.table_bytes:
-            subject = f"{self.work}: with {part} of {size:,} bytes, the tables take"
-            raise self.exceeded("table_bytes", subject, "bytes", "make the grammar smaller")
+            size, subject, remedy = max(self._parts.values())
+            subject = f"{subject} of {size:,} bytes, the tables take"
+            raise self.exceeded("table_bytes", subject, "bytes", remedy)
 
     def exceeded(self, limit: str, subject: str, unit: str, remedy: str) -> GrammarTooLarge:
         """The error "`subject` more than so many `unit`s; `remedy`".

@@ -22,7 +22,7 @@ from jaxgcd.errors import ShapeError
 from jaxgcd.hostcheck import add_host_words
 from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs, words_spec
 from jaxgcd.state import State, Status, check_state, select
-from jaxgcd.stepping import row_advance, row_mask
+from jaxgcd.stepping import masks, row_advance
 from jaxgcd.tables.arrays import Tables
 
 
@@ -63,7 +63,7 @@ def viable(tables: Tables, state: State) -> tuple[UInt32[Array, "*batch words"],
     batch = state.status.shape
     rows = math.prod(batch)
     flat = jax.tree.map(lambda leaf: leaf.reshape(rows, *leaf.shape[len(batch) :]), state)
-    words, some, top = jax.vmap(functools.partial(row_mask, tables))(flat)
+    words, some, top = masks(tables, flat)
     running = flat.status == Status.RUNNING
     if tables.check == "host":
         top = jnp.where(running[:, None, None], top, 0)

@@ -71,7 +71,7 @@ class Limits:
     suffix_pairs: int = 50_000_000
     suffix_classes: int = 1_000_000
     walk_nodes: int = 200_000
-    table_bytes: int = 1 << 29
+    table_bytes: int = 1 << 28
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

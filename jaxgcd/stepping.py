@@ -1,12 +1,14 @@
-"""What happens to one row: its mask, and reading symbols. `jax.vmap` adds the batch axes.
+"""What happens to rows: their masks, for a batch at once, and reading symbols, for one row.
 
-A row is a `State` without batch axes. All loops are `lax.while_loop`s on the device.
+All loops are `lax.while_loop`s on the device.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -23,53 +25,113 @@ Runs = tuple[Array, Array, Array]
 
 
 class Mask(NamedTuple):
-    """One row's mask, as the grammar has it: empty where no token may follow."""
+    """The masks of some rows, as the grammar has them: empty where no token may follow."""
 
-    words: UInt32[Array, " words"]
+    words: UInt32[Array, "rows words"]
     """Token bits, without the host's share."""
-    some: Bool[Array, ""]
+    some: Bool[Array, " rows"]
     """Whether any bit is set, in whichever shard of the vocabulary."""
-    top: Int[Array, "K slots"]
+    top: Int[Array, "rows K slots"]
     """With `check="host"`, the stack tops of slots that need the host; elsewhere 0."""
 
 
-def row_mask(tables: Tables, state: State) -> Mask:
-    """The tokens that may follow a row's text."""
+class Stepped(NamedTuple):
+    """A stack after a step: its lowest states as they were, and new ones on them. The stack is not copied."""
+
+    kept: Int[Array, ""]
+    """How many states are as they were."""
+    new: Int[Array, " slack"]
+    count: Int[Array, ""]
+    """How many of `new` there are."""
+    ok: Bool[Array, ""]
+    """Whether the terminal was shifted, or there was none."""
+
+    def state(self, stack: Array, position: Array) -> Array:
+        """The state at some height; `stack` is the one that was stepped."""
+        new = self.new[jnp.clip(position - self.kept, 0, len(self.new) - 1)]
+        return jnp.where(position >= self.kept, new, stack[jnp.maximum(position, 0)])
+
+    def top(self, stack: Array) -> Array:
+        """The state on top."""
+        return self.state(stack, self.kept + self.count - 1)
+
+
+def masks(tables: Tables, state: State) -> Mask:
+    """The tokens that may follow the texts of some rows; the state has one batch axis."""
     terminal, base = tables.slot_terminal[state.lexer], tables.slot_base[state.lexer]
-    stepped = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))
-    stack, depth, ok = stepped(_with_slack(tables, state.stack), state.depth, terminal)
-    position = depth - 1
-    top = jnp.take_along_axis(stack, position[..., None], axis=-1)[..., 0]
+    stepped = _stepped(tables, state.stack, state.depth, terminal)
+    top = _per_slot(Stepped.top)(stepped, state.stack)
     column = tables.column[top, (terminal > 0).astype(jnp.int32)]
-    index = jnp.where((base > 0) & ok, base + column, 0)
+    index = jnp.where((base > 0) & stepped.ok, base + column, 0)
     edge = tables.entry[index]
     row = tables.edge_row[edge]
-    words, some = _union(tables, row), (row > 0).any()
+    words = _union(tables, row)
     if tables.check == "host":
-        return Mask(words, some, jnp.where(tables.dependents[index] > 0, top, 0))
+        needs = jnp.where(tables.dependents[index] > 0, top, 0)
+        return Mask(_joined(tables, words), (row > 0).any(axis=(1, 2)), needs)
 
     def walk(carry):
         node, position, words, some = carry
         position = position - 1 - tables.node_skip[node]
-        below = jnp.take_along_axis(stack, jnp.maximum(position, 0)[..., None], axis=-1)[..., 0]
+        below = _per_slot(Stepped.state)(stepped, state.stack, position)
         edge = jnp.where(position >= 0, tables.node_edge[node, tables.place[below]], 0)
         row = tables.edge_row[edge]
-        return tables.edge_node[edge], position, words | _union(tables, row), some | (row > 0).any()
+        return tables.edge_node[edge], position, _union(tables, row, words), some | (row > 0)
 
-    carry = (tables.edge_node[edge], position, words, some)
+    carry = (tables.edge_node[edge], stepped.kept + stepped.count - 1, words, row > 0)
     _, _, words, some = lax.while_loop(lambda carry: (carry[0] > 0).any(), walk, carry)
-    return Mask(words, some, jnp.zeros_like(top))
+    return Mask(_joined(tables, words), some.any(axis=(1, 2)), jnp.zeros_like(top))
 
 
-def _union(tables: Tables, rows: Array) -> UInt32[Array, " words"]:
-    """The union of some rows. Each shard of the vocabulary has pages of its own, the last one cut off."""
-    ids = tables.row_pages[rows.reshape(-1)]  # [rows, shards, pages in a shard]
+def _stepped(tables: Tables, stack: Array, depth: Array, terminal: Array) -> Stepped:
+    """Each terminal stepped on its reading's stack, `[rows, K, slots]`."""
+    return jax.vmap(jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0))))(
+        stack, depth, terminal
+    )
+
+
+def _per_slot(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of one slot's `Stepped`, its reading's stack, and maybe more of the slot, for all slots."""
+
+    def of_all(stepped: Stepped, stack: Array, *more: Array) -> Array:
+        slots = jax.vmap(function, (0, None, *(0 for _ in more)))
+        return jax.vmap(jax.vmap(slots))(stepped, stack, *more)
+
+    return of_all
+
+
+def _union(tables: Tables, rows: Array, words: Array | None = None) -> Array:
+    """Pages of token bits, `uint32[rows, shards, pages in a shard, words in a page]`, and the union of some
+    table rows for each.
+
+    Most slots have no table row or the same one, so the distinct ones are looked at, one after another, the
+    largest number first.
+    """
+    left = rows.reshape(len(rows), math.prod(rows.shape[1:]))  # there may be no rows
+
+    def add(carry):
+        left, words = carry
+        row = left.max(axis=1)
+        return jnp.where(left == row[:, None], 0, left), words | _pages(tables, row)
+
+    if words is None:
+        row = left.max(axis=1)
+        left, words = jnp.where(left == row[:, None], 0, left), _pages(tables, row)
+    return lax.while_loop(lambda carry: (carry[0] > 0).any(), add, (left, words))[1]
+
+
+def _pages(tables: Tables, row: Array) -> Array:
+    """The pages of table rows. Each shard of the vocabulary has pages of its own."""
+    ids = tables.row_pages[row]  # [rows, shards, pages in a shard]
     if tables.shards == 1:
-        pages = tables.pages[0][ids[:, 0]][:, None]
-    else:
-        pages = jax.vmap(lambda own, ids: own[ids], in_axes=(0, 1), out_axes=1)(tables.pages, ids)
-    union = lax.reduce(pages, jnp.uint32(0), lax.bitwise_or, (0,))
-    return union.reshape(tables.shards, -1)[:, : tables.words // tables.shards].reshape(-1)
+        return tables.pages[0][ids[:, 0]][:, None]
+    return jax.vmap(lambda own, ids: own[ids], in_axes=(0, 1), out_axes=1)(tables.pages, ids)
+
+
+def _joined(tables: Tables, pages: Array) -> UInt32[Array, "rows words"]:
+    """Pages behind one another, each shard's last one cut off."""
+    words = pages.reshape(*pages.shape[:2], math.prod(pages.shape[2:]))[:, :, : tables.words // tables.shards]
+    return words.reshape(len(pages), tables.words)
 
 
 def row_advance(tables: Tables, state: State, token: Array) -> State:
@@ -108,9 +170,10 @@ def _follow(tables: Tables, state: State, symbols: Array, begin: Array, end: Arr
         return at + 1, runs, jnp.maximum(deepest, depth)
 
     # In `shard_map` a carry must vary over the same mesh axes before and after an iteration.
-    begin, lexer, stack, depth = _alike(begin, state.lexer, _with_slack(tables, state.stack), state.depth)
-    stop = jnp.where(state.status == Status.RUNNING, end, begin)
     # One terminal may need `slack` more than `max_depth`; beyond that the stack's array would be too short.
+    stack = jnp.pad(state.stack, [(0, 0), (0, tables.slack)])
+    begin, lexer, stack, depth = _alike(begin, state.lexer, stack, state.depth)
+    stop = jnp.where(state.status == Status.RUNNING, end, begin)
     _, runs, deepest = lax.while_loop(
         lambda carry: (carry[0] < stop) & (carry[2] <= state.max_depth),
         read,
@@ -125,30 +188,32 @@ def _alike(*leaves: Array) -> tuple[Array, ...]:
     return tuple(leaf + nothing for leaf in leaves)
 
 
-def _step(tables: Tables, stack: Array, depth: Array, terminal: Array) -> tuple[Array, Array, Array]:
+def _step(tables: Tables, stack: Array, depth: Array, terminal: Array) -> Stepped:
     """Reduce, reduce, shift: one terminal on one stack `int32[depth]`; terminal 0 leaves it as it is."""
-
-    def action(stack, depth):
-        return tables.action[stack[depth - 1], terminal]
+    place = jnp.arange(max(tables.slack, 1), dtype=jnp.int32)
 
     def reduce(carry):
-        stack, depth, todo = carry
+        step, todo = carry
         rule = -todo - 1
-        depth = depth - tables.rule_size[rule]
-        stack = stack.at[depth].set(tables.goto[stack[depth - 1], tables.rule_origin[rule]])
-        return stack, depth + 1, action(stack, depth + 1)
+        size = tables.rule_size[rule]
+        popped = jnp.minimum(size, step.count)
+        step = step._replace(kept=step.kept - (size - popped), count=step.count - popped)
+        revealed = step.top(stack)
+        target = tables.landing[tables.goto[revealed, tables.rule_origin[rule]], terminal]
+        step = step._replace(new=jnp.where(place == step.count, target, step.new), count=step.count + 1)
+        return step, tables.action[target, terminal]
 
-    stack, depth, todo = lax.while_loop(
-        lambda carry: carry[2] < 0, reduce, (stack, depth, action(stack, depth))
-    )
+    todo = tables.action[stack[depth - 1], terminal]
+    zero = 0 * todo
+    step = Stepped(depth + zero, jnp.zeros_like(place) + zero, zero, zero > 0)
+    step, todo = lax.while_loop(lambda carry: carry[1] < 0, reduce, (step, todo))
     shifted = todo > 0
-    stack = stack.at[depth].set(jnp.where(shifted, todo, stack[depth]))
-    return stack, jnp.where(shifted, depth + 1, depth), shifted | (terminal == 0)
-
-
-def _with_slack(tables: Tables, stack: Array) -> Array:
-    """Room for what a single step may push, so that a stack at `max_depth` can still be looked at."""
-    return jnp.pad(stack, [(0, 0)] * (stack.ndim - 1) + [(0, tables.slack)])
+    return Stepped(
+        step.kept,
+        jnp.where((place == step.count) & shifted, todo, step.new),
+        step.count + shifted.astype(jnp.int32),
+        shifted | (terminal == 0),
+    )
 
 
 def _read(tables: Tables, runs: Runs, symbol: Array) -> tuple[Runs, Array]:
@@ -157,24 +222,31 @@ def _read(tables: Tables, runs: Runs, symbol: Array) -> tuple[Runs, Array]:
     gate = tables.emit_gate[lexer]
     reads = tables.gate_reads[gate, symbol] > 0
     terminal = jnp.where(reads, tables.emit_terminal[lexer], 0)
-    step = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))
-    emitted_stack, emitted_depth, ok = step(stack, depth, terminal)
-    emitted_top = jnp.take_along_axis(emitted_stack, emitted_depth[..., None] - 1, axis=-1)[..., 0]
-    begun = tables.delta[tables.gate_state[gate, tables.scanner[emitted_top]], symbol]
-    begun = jnp.where(ok & reads, begun, 0)
-    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], begun], axis=1).reshape(-1)
-    stacks = jnp.concatenate([stack[:, None], emitted_stack], axis=1).reshape(len(lexers), -1)
-    depths = jnp.concatenate([depth[:, None], emitted_depth], axis=1).reshape(-1)
-    top = jnp.take_along_axis(stacks, depths[:, None] - 1, axis=1)[:, 0]
-    alive = (lexers > 0) & (tables.can_emit[lexers] & tables.takes[top]).any(axis=1)
-    deepest = jnp.where(alive, depths, 0).max()
+    step = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))(stack, depth, terminal)
+    top = jax.vmap(jax.vmap(Stepped.top, (0, None)))(step, stack)
+    begun = tables.delta[tables.gate_state[gate, tables.scanner[top]], symbol]
+    begun = jnp.where(step.ok & reads, begun, 0)
+    # Each reading as it goes on, and then as it ends its lexeme in one way or another.
+    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], begun], axis=1)
+    old = jnp.take_along_axis(stack, depth[:, None] - 1, axis=1)
+    tops = jnp.concatenate([old, top], axis=1)
+    depths = jnp.concatenate([depth[:, None], step.kept + step.count], axis=1)
+    alive = ((lexers > 0) & (tables.can_emit[lexers] & tables.takes[tops]).any(axis=2)).reshape(-1)
+    deepest = jnp.where(alive, depths.reshape(-1), 0).max()
     # The living ones move to the front; a sort would do it, more slowly.
     kept = jnp.arange(1, len(lexer) + 1, dtype=jnp.int32)
     count = jnp.cumsum(alive, dtype=jnp.int32)
     chosen = jnp.argmax(count == kept[:, None], axis=1)
-    lexers = jnp.where(kept <= count[-1], lexers[chosen], 0)
-    # The stack keeps its width; what overflowed it is discarded with the whole token.
-    return (lexers, stacks[chosen], depths[chosen]), deepest
+    run, way = jnp.divmod(chosen, lexers.shape[1])
+    ended = jax.tree.map(lambda leaf: leaf[run, jnp.maximum(way - 1, 0)], step)
+    stacks = jnp.where((way == 0)[:, None], stack[run], jax.vmap(_written)(ended, stack[run]))
+    lexers = jnp.where(kept <= count[-1], lexers[run, way], 0)
+    return (lexers, stacks, depths[run, way]), deepest
+
+
+def _written(step: Stepped, stack: Array) -> Array:
+    """The stack after a step. It keeps its width: what overflows it is discarded with the whole token."""
+    return step.state(stack, jnp.arange(len(stack), dtype=jnp.int32))
 
 
 def _ends(tables: Tables, runs: Runs) -> Bool[Array, ""]:
@@ -184,5 +256,5 @@ def _ends(tables: Tables, runs: Runs) -> Bool[Array, ""]:
     """
     lexer, stack, depth = runs
     terminal = tables.emit_terminal[lexer, 0]
-    _, _, ok = jax.vmap(functools.partial(_step, tables))(stack, depth, terminal)
-    return (ok & (lexer > 0)).any()
+    step = jax.vmap(functools.partial(_step, tables))(stack, depth, terminal)
+    return (step.ok & (lexer > 0)).any()

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Int16, Int32
 
 from jaxgcd import _container, _vocabulary_file
+from jaxgcd._numbering import numbered
 from jaxgcd.errors import VocabularyError
 from jaxgcd.tokenizers import read
 from jaxgcd.tokenizers.contents import MAX_SIZE, Added
@@ -368,8 +369,8 @@ def _suffixes(spelling: Spelling) -> Strings:
     for n in range(1, int(length.max()) + 1):
         live = live[length[live] >= n]
         pairs = spelling.symbols[end[live] - n].astype(np.int64) << 32 | current[live]
-        distinct, inverse = np.unique(pairs, return_inverse=True)
-        current[live] = sum(counts) + inverse
+        distinct, _, number = numbered(pairs)
+        current[live] = sum(counts) + number
         first.append(distinct >> 32)
         rest.append(distinct & 0xFFFFFFFF)
         counts.append(len(distinct))

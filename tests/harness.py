@@ -37,6 +37,7 @@ SMALL_BUCKET = {
         "places": 64,
         "nonterminals": 16,
         "rules": 64,
+        "landings": 128,
         "slack": 12,
         "gates": 64,
         "scanners": 16,

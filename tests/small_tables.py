@@ -27,7 +27,7 @@ GRAMMARS = {
     "right": 'start: "a" start | "b"',
 }
 BUCKET = {
-    **dict.fromkeys(("lexer_states", "parser_states", "places", "nodes", "rows", "pages"), 48),
+    **dict.fromkeys(("lexer_states", "parser_states", "landings", "places", "nodes", "rows", "pages"), 48),
     **dict.fromkeys(("entries", "edges"), 192),
     **dict.fromkeys(("gates", "rules", "token_symbols"), 32),
     **dict.fromkeys(("symbol_classes", "scanners", "terminals", "nonterminals", "slack"), 12),

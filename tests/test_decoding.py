@@ -145,6 +145,7 @@ def test_padding_changes_no_mask_and_shares_a_trace() -> None:
         "terminals": 16,
         "nonterminals": 16,
     }
+    bucket |= {"landings": 64}
     bucket |= {"rules": 64, "slack": 12, "slots": 8, "entries": 512, "edges": 512, "nodes": 256, "rows": 256}
     bucket |= {
         "gates": 64,

@@ -30,7 +30,7 @@ from jaxgcd.errors import GrammarTooLarge
 from jaxgcd.lexing.formula import FALSE, TRUE, Formulas
 from jaxgcd.lexing.left import TEXT_START
 from jaxgcd.lexing.minimise import joint_classes, refine
-from jaxgcd.lexing.reach import UNREACHED, Edges, closure, distance, transitions
+from jaxgcd.lexing.reach import UNREACHED, Edges, close, closure, distance, transitions
 from jaxgcd.lexing.scanner import DEAD, IGNORED, REJECTED, Scanners
 
 INITIAL = 1
@@ -322,16 +322,17 @@ def _breadth_first(delta: np.ndarray, gates: np.ndarray, accepts, block: np.ndar
 def _exits(delta: np.ndarray, accepts) -> tuple[frozenset[tuple[int, int]], ...]:
     pairs = sorted({pair for found in accepts for pair in found})
     index = {pair: i for i, pair in enumerate(pairs)}
-    reach = np.zeros((len(delta), len(pairs)), bool)
+    reach = np.zeros((len(delta), -(-len(pairs) // 8)), np.uint8)
     for q, found in enumerate(accepts):
-        reach[q, [index[pair] for pair in found]] = True
+        for i in (index[pair] for pair in found):
+            reach[q, i >> 3] |= 1 << (i & 7)
     source, symbol = np.nonzero(delta)
-    reach = closure(reach, source, delta[source, symbol])
+    close(reach, source, delta[source, symbol])
     sets: dict[bytes, frozenset[tuple[int, int]]] = {}
     found = []
     for row in reach:
         key = row.tobytes()
         if key not in sets:
-            sets[key] = frozenset(pairs[i] for i in np.flatnonzero(row))
+            sets[key] = frozenset(pairs[i] for i in np.flatnonzero(np.unpackbits(row, bitorder="little")))
         found.append(sets[key])
     return tuple(found)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxgcd._numbering import numbered
+
 UNREACHED = -1
 
 
@@ -80,12 +82,18 @@ def closure(bits: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndar
         source: `int[edges]`.
         target: `int[edges]`.
     """
-    pairs = np.unique(source.astype(np.int64) * len(bits) + target)
-    if not len(pairs) or not bits.size:
-        return bits
-    source, target = np.divmod(pairs, len(bits))
-    into, first = Edges(source, target, len(bits)), np.searchsorted(source, np.arange(len(bits) + 1))
     packed = np.packbits(bits, axis=1)
+    close(packed, source, target)
+    return np.unpackbits(packed, axis=1, count=bits.shape[1]).view(bool)
+
+
+def close(packed: np.ndarray, source: np.ndarray, target: np.ndarray) -> None:
+    """`closure` of bits that are packed, `uint8[nodes, bytes]`, in their place."""
+    pairs = numbered(source.astype(np.int64) * len(packed) + target).values
+    if not len(pairs) or not packed.size:
+        return
+    source, target = np.divmod(pairs, len(packed))
+    into, first = Edges(source, target, len(packed)), np.searchsorted(source, np.arange(len(packed) + 1))
     suspects = np.unique(source)
     while len(suspects):
         lengths = first[suspects + 1] - first[suspects]
@@ -94,5 +102,4 @@ def closure(bits: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndar
         new = packed[suspects] | np.bitwise_or.reduceat(packed[target[edges]], begin, axis=0)
         changed = suspects[(new != packed[suspects]).any(axis=1)]
         packed[suspects] = new
-        suspects = np.unique(into.into(changed))
-    return np.unpackbits(packed, axis=1, count=bits.shape[1]).astype(bool)
+        suspects = numbered(into.into(changed)).values

@@ -22,6 +22,7 @@ from jaxgcd._recursion import Routine, run
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.machine import Known, Machine, Pop
 from jaxgcd.parsing.viability import ALIVE, ALWAYS, DEAD, MIXED, Item, Viability
+from jaxgcd.tables.growing import pieces
 from jaxgcd.tables.outcomes import (
     ACCEPTED,
     REJECTED,
@@ -34,7 +35,11 @@ from jaxgcd.tables.outcomes import (
     Part,
     Pending,
 )
+from jaxgcd.tables.sparse import Sparse
 from jaxgcd.tables.suffixes import OPEN, SuffixClasses
+
+_TOGETHER = 1 << 20
+"""About how many parts of classes are looked at together."""
 
 _BITS = 32
 _REST = (1 << _BITS) - 1
@@ -80,8 +85,9 @@ class Acceptance:
         viable = np.array([viability.viable(state) for state in range(machine.table.n_states)])
         self._dead, self._sure = viable == DEAD, (viable == ALIVE) & trusted
         self._stacks = _Stacks()
-        self._begun = np.full((2 * machine.table.n_states, len(machine.table.terminals)), UNKNOWN)
-        self._revealed: dict[tuple[int, int], int] = {}
+        self._begun = Sparse(2 * machine.table.n_states, len(machine.table.terminals), _FAILED)
+        self._has_begun = np.zeros(2 * machine.table.n_states, bool)
+        self._revealed: dict[int, int] = {}
         self._open: dict[tuple[int, int], int] = {}
         self._shifted: dict[int, int] = {}
 
@@ -95,6 +101,12 @@ class Acceptance:
         Returns:
             Outcomes, `int64[n]`.
         """
+        found = [np.zeros(0, np.int64)]
+        for piece in pieces(self._flat.length[classes], _TOGETHER):
+            found.append(self._entries(tops[piece], classes[piece]))
+        return np.concatenate(found)
+
+    def _entries(self, tops: np.ndarray, classes: np.ndarray) -> np.ndarray:
         owner, terminal, rest = self._flat.of(classes)
         owner, terminal, rest = self._past_ignored(owner, terminal, rest, self._scanner_of[tops])
         found = run(self._begin((2 * tops + self._sure[tops])[owner], terminal, rest))
@@ -174,12 +186,13 @@ class Acceptance:
         return (self.outcomes.part_number(part) << SKIP_BITS | skip) << 2 | _WAITS
 
     def _steps(self, parts: np.ndarray, states: np.ndarray) -> np.ndarray:
+        distinct, _, which = numbered(parts << _BITS | states)
         found = []
-        for key in zip(parts.tolist(), states.tolist(), strict=True):
+        for key in distinct.tolist():
             if key not in self._revealed:
-                self._revealed[key] = self._reveal(self.outcomes.parts[key[0]], key[1])
+                self._revealed[key] = self._reveal(self.outcomes.parts[key >> _BITS], key & _REST)
             found.append(self._revealed[key])
-        return np.array(found, np.int64)
+        return np.array(found, np.int64)[which]
 
     def _reveal(self, part: Part, state: int) -> int:
         """The step of a part that looks at the next state on the stack."""
@@ -201,17 +214,25 @@ class Acceptance:
 
     def _begin(self, state: np.ndarray, terminal: np.ndarray, rest: np.ndarray) -> Outcome:
         """The outcomes of parts of classes, each with `state >> 1` on top, and whether that is sure."""
-        for missing in np.unique(state[self._begun[state, OPEN] == UNKNOWN]).tolist():
-            self._begun[missing] = _FAILED
-            for t in self._machine.table.action[missing >> 1].keys() & self._emitted:
-                fed = self._machine.feed((missing >> 1,), t)
-                self._begun[missing, t] = self._step(fed, t, bool(missing & 1))
-        found = yield self._continued(self._begun[state, terminal], rest)
+        missing = np.unique(state[~self._has_begun[state]])
+        if len(missing):
+            self._has_begun[missing] = True
+            self._begun.put(*self._first_steps(missing.tolist()))
+        found = yield self._continued(self._begun.at(state, terminal), rest)
         ends = np.flatnonzero(terminal == OPEN)
         if len(ends):
             keys = zip(state[ends].tolist(), rest[ends].tolist(), strict=True)
             found[ends] = [self._opened(here, boundary) for here, boundary in keys]
         return found
+
+    def _first_steps(self, states: list[int]) -> np.ndarray:
+        """The first steps with some states on top: columns of states, terminals and steps."""
+        found = []
+        for state in states:
+            for terminal in self._machine.table.action[state >> 1].keys() & self._emitted:
+                fed = self._machine.feed((state >> 1,), terminal)
+                found.append((state, terminal, self._step(fed, terminal, bool(state & 1))))
+        return np.array(found, np.int64).reshape(-1, 3).T
 
     def _opened(self, state: int, boundary: int) -> int:
         """Whether a stack can be completed from a boundary class (see `jaxgcd.parsing.viability`)."""

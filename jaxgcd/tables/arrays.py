@@ -89,8 +89,11 @@ class Tables:
     )
     """> 0: shift to that state; < 0: reduce by rule `-action - 1`; 0: error."""
     goto: Int32[Array, "parser_states nonterminals"] = _sized(
-        "parser_states", "nonterminals", into="parser_states"
+        "parser_states", "nonterminals", into="landings"
     )
+    """The landing behind a reduction that reveals a parser state."""
+    landing: Int32[Array, "landings terminals"] = _sized("landings", "terminals", into="parser_states")
+    """The parser state on top before a terminal, once all reductions of one symbol that follow are done."""
     rule_size: Int32[Array, " rules"] = _sized("rules")
     rule_origin: Int32[Array, " rules"] = _sized("rules")
     slot_terminal: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots")

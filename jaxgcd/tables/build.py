@@ -23,6 +23,7 @@ from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.compiled import Compiled
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import build_spanner
+from jaxgcd.tables.tops import Tops
 from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
 
@@ -64,6 +65,7 @@ def build(loaded: Grammar, vocabulary: Vocabulary, patterns: Patterns) -> Compil
     with budget.stage("slots"):
         budget.work = f"the stack walk (rule {_widest_rule(table)} occurs in the most states)"
         slots = Slots(graph, spanner, vocabulary.size)
+        tops = Tops(table, graph, loaded.scanner_of, slots.of_state)
         acceptance = Acceptance(machine, viability, spanner.classes, loaded.scanner_of, runs)
         walk = Walk(acceptance, slots.groups, predecessors(table), budget)
     compiled = Compiled(
@@ -77,6 +79,7 @@ def build(loaded: Grammar, vocabulary: Vocabulary, patterns: Patterns) -> Compil
         acceptance,
         walk,
         slots,
+        tops,
         runs,
         slack,
     )

@@ -28,7 +28,7 @@ from jaxgcd.tables.build import build
 from jaxgcd.tables.cache import CompileCache, through_cache
 from jaxgcd.tables.host import register
 from jaxgcd.tables.options import check_types, checked_options
-from jaxgcd.tables.pack import pack
+from jaxgcd.tables.pack import add_parser, pack
 from jaxgcd.tables.reference import CompiledReference
 from jaxgcd.tables.report import Report
 from jaxgcd.vocabulary import Vocabulary
@@ -122,6 +122,7 @@ def _fresh(
     patterns = Patterns(budget)
     with _no_collections(), _typed_exhaustion(budget):
         loaded = load_grammar(grammar, start=start, lexer=lexer, patterns=patterns)
+        add_parser(loaded.table, budget)
         compiled = build(loaded, vocabulary, patterns)
         host = register(CompiledReference(compiled)) if check == "host" else 0
         tables = pack(compiled, max_depth=max_depth, check=check, host=host, budget=budget)

@@ -18,6 +18,7 @@ from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.outcomes import ACCEPTED
 from jaxgcd.tables.slots import Slots
 from jaxgcd.tables.spanner import Spanner
+from jaxgcd.tables.tops import Tops
 from jaxgcd.tables.walk import Walk
 from jaxgcd.vocabulary import Vocabulary
 
@@ -36,6 +37,7 @@ class Compiled:
     acceptance: Acceptance
     walk: Walk
     slots: Slots
+    tops: Tops
     runs: int
     slack: int
 

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxgcd.errors import StorageError
-from jaxgcd.parsing.machine import predecessors
+from jaxgcd.parsing.machine import predecessors, shift_targets
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.host import Condition, Member
-from jaxgcd.tables.pack import slot_tops
 from jaxgcd.tables.reference import CompiledReference
 from jaxgcd.tables.slots import NO_TERMINAL
 from jaxgcd.tables.stored_reference import ALWAYS, NEVER
@@ -69,13 +68,13 @@ class _Describer:
 
     def _entries(self, tables: Mapping[str, np.ndarray]) -> dict[int, tuple[int, int, int, int]]:
         """The entries in which something depends on the stack: state, slot, terminal, state on top."""
-        tops = slot_tops(self._reference.table)
         found = {}
         for state, slots in enumerate(self._compiled.slots.of_state):
-            for i, (terminal, _) in enumerate(slots):
-                columns = tables["column"][list(tops[terminal]), int(terminal != NO_TERMINAL)]
+            for i, slot in enumerate(slots):
+                tops, terminal = self._compiled.tops.of(slot), slot.terminal
+                columns = tables["column"][tops, int(terminal != NO_TERMINAL)]
                 entries = (tables["slot_base"][state, i] + columns).tolist()
-                pairs = zip(entries, tops[terminal], strict=True)
+                pairs = zip(entries, tops.tolist(), strict=True)
                 found.update({entry: (state, i, terminal, top) for entry, top in pairs})
         return {entry: found[entry] for entry in found if tables["dependents"][entry]}
 
@@ -145,7 +144,7 @@ class _Conditions:
     def arrays(self) -> dict[str, np.ndarray]:
         boundaries = len(self._reference.compiled.boundaries.exits)
         waiting = np.zeros((self._reference.table.n_states, boundaries), np.int32)
-        for top in {START_STATE}.union(*slot_tops(self._reference.table)):
+        for top in {START_STATE}.union(*shift_targets(self._reference.table)):
             for boundary in range(boundaries):
                 waiting[top, boundary] = self._met(self._reference.waiting(top, boundary), top)
         while self._todo:

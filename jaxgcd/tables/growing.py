@@ -1,6 +1,8 @@
-"""Arrays that grow at their end."""
+"""Arrays that grow at their end, and pieces of arrays."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -31,3 +33,14 @@ class Growing:
 def ranges(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     """`start[0], start[0] + 1, ...`, `length[0]` of them, then those from `start[1]` on, and so on."""
     return np.arange(int(length.sum())) + np.repeat(start - np.cumsum(length) + length, length)
+
+
+def pieces(sizes: ArrayLike, together: int) -> Iterator[slice]:
+    """Slices that cut things of some sizes into pieces; each is no larger, but for its last thing."""
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(ends):
+        past = together + (int(ends[begin - 1]) if begin else 0)
+        end = min(int(np.searchsorted(ends, past, side="right")) + 1, len(ends))
+        yield slice(begin, end)
+        begin = end

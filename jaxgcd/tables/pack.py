@@ -11,14 +11,14 @@ from jaxgcd._budget import Budget
 from jaxgcd._numbering import numbered
 from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
-from jaxgcd.parsing.machine import shift_targets
 from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
+from jaxgcd.tables.landings import landings
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
-from jaxgcd.tables.walk import Edges, Entry, Walk
+from jaxgcd.tables.walk import Edges, Entries, Walk
 from jaxgcd.vocabulary import END_OF_TEXT, Vocabulary
 
 IGNORED_BIT = 0
@@ -29,7 +29,7 @@ VOCABULARY_ARRAYS = ("eos_words", "bytewise", "token_offset", "token_symbol")
 def pack(compiled: Compiled, *, max_depth: int, check: str, host: int, budget: Budget) -> Tables:
     """Builds the entries, finishes the stack walk and moves everything to the default device."""
     with budget.stage("walk"):
-        entries, columns = _entries(compiled)
+        entries, columns = _entries(compiled, budget)
         compiled.walk.finish()
     with budget.stage("pack"):
         arrays = _arrays(compiled, entries, budget) | columns | {"host": np.array(host, np.int32)}
@@ -44,15 +44,31 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int, budget: B
     )
 
 
+def add_parser(table: ParseTable, budget: Budget) -> None:
+    """Accounts for the parser's tables, which are known first, and may be larger than anything made of them.
+
+    Raises:
+        GrammarTooLarge: they are too large.
+    """
+    columns = len(table.terminals) + len(table.nonterminals) + _terminal_words(table)
+    budget.work = "the grammar"
+    sizes = f"{len(table.terminals) - 1:,} terminals and {table.n_states - 1:,} parser states"
+    remedy = 'put fixed words that are used alike into one terminal (`WORD: "this" | "that"`)'
+    budget.add_table(4 * table.n_states * columns, f"a parser table for {sizes}", remedy)
+
+
+def _terminal_words(table: ParseTable) -> int:
+    """Words of a row of bits with one for each terminal."""
+    return -(-len(table.terminals) // 32)
+
+
 def _arrays(compiled: Compiled, entries: Edges, budget: Budget) -> dict[str, np.ndarray]:
     """All arrays but those that lead to the entries."""
     table, walk = compiled.machine.table, compiled.walk
-    budget.add_table(compiled.graph.delta.nbytes + compiled.graph.gates.nbytes, "a lexer")
+    lexer = compiled.graph.delta.nbytes + compiled.graph.gates.nbytes
+    budget.add_table(lexer + 4 * compiled.graph.n_states * _terminal_words(table), "a lexer")
     arrays = _lexer(compiled)
-    cells = table.n_states * (len(table.terminals) + len(table.nonterminals))
-    budget.add_table(4 * cells, "a parser table")
-    arrays |= _parser(compiled)
-    budget.add_table(4 * len(walk.skip) * table.n_states, "a stack walk")
+    arrays |= _parser(compiled, budget)
     arrays |= _edges(walk, entries, table.n_states)
     words, slots = compiled.vocabulary.words, compiled.slots
     row_pages, pages = build_rows(walk.rows, walk.portions, slots.groups, slots.token_classes, words, budget)
@@ -84,12 +100,14 @@ def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
     emits = max(1, *(len(pairs) for pairs in graph.accepts))
     terminal = np.zeros((graph.n_states, emits), np.int32)
     gates = np.zeros((graph.n_states, emits), np.int32)
-    can_emit = np.zeros((graph.n_states, len(compiled.machine.table.terminals)), bool)
+    distinct = {exits: number for number, exits in enumerate(dict.fromkeys(graph.exits))}
+    can_emit = np.zeros((len(distinct), len(compiled.machine.table.terminals)), bool)
+    for exits, number in distinct.items():
+        can_emit[number, [IGNORED_BIT if t == IGNORED else t for t, _ in exits]] = True
     for state, pairs in enumerate(graph.accepts):
         for i, (label, gate) in enumerate(pairs):
             terminal[state, i] = NO_TERMINAL if label == IGNORED else label
             gates[state, i] = gate
-        can_emit[state, [IGNORED_BIT if t == IGNORED else t for t, _ in graph.exits[state]]] = True
     return {
         "start_lexer": np.array([INITIAL], np.int32),
         "symbol_class": graph.classes,
@@ -99,19 +117,18 @@ def _lexer(compiled: Compiled) -> dict[str, np.ndarray]:
         "gate_state": graph.gates,
         "gate_reads": (graph.delta[graph.gates] != 0).any(axis=1).astype(np.int32),
         "scanner": np.array(compiled.grammar.scanner_of, np.int32),
-        "can_emit": pack_bits(can_emit, -(-can_emit.shape[1] // 32)),
+        "can_emit": pack_bits(can_emit, _terminal_words(compiled.machine.table))[
+            [distinct[exits] for exits in graph.exits]
+        ],
     }
 
 
-def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
+def _parser(compiled: Compiled, budget: Budget) -> dict[str, np.ndarray]:
     table = compiled.machine.table
     action = np.zeros((table.n_states, len(table.terminals)), np.int32)
-    goto = np.zeros((table.n_states, len(table.nonterminals)), np.int32)
-    for state in range(table.n_states):
-        for terminal, value in table.action[state].items():
-            action[state, terminal] = value
-        for nonterminal, target in table.goto[state].items():
-            goto[state, nonterminal] = target
+    for state, actions in enumerate(table.action):
+        action[state, list(actions)] = list(actions.values())
+    goto, landing = landings(table, action, budget)
     takes = action != 0
     takes[:, IGNORED_BIT] = True
     # A reading that has shifted into a state with which no stack can be completed ends there.
@@ -119,6 +136,7 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
     return {
         "action": action,
         "goto": goto,
+        "landing": landing,
         "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
@@ -127,31 +145,36 @@ def _parser(compiled: Compiled) -> dict[str, np.ndarray]:
     }
 
 
-def slot_tops(table: ParseTable) -> list[tuple[int, ...]]:
-    """For each terminal the states that are on top once it was stepped; for `NO_TERMINAL` all in which a text
-    can go on.
-    """
-    targets = shift_targets(table)
-    running = sorted({START_STATE, *(s for states in targets for s in states)} - {table.accept})
-    return [tuple(running), *targets[1:]]
+def _entries(compiled: Compiled, budget: Budget) -> tuple[Edges, dict[str, np.ndarray]]:
+    """Entries of all pairs of a slot and a parser state that can be on top there, slot after slot.
 
-
-def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
-    """Entries of all (slot group, parser state on top) pairs, group after group; the columns say where in a
-    group.
+    A slot's base and a state's column add up to an entry's number, so a slot's entries have gaps, which lead
+    nowhere, for the states between its own. Number 0 leads nowhere.
     """
-    tops = slot_tops(compiled.machine.table)
-    column = np.zeros((compiled.machine.table.n_states, 2), np.int32)
-    for terminal, states in enumerate(tops):
-        column[list(states), int(terminal != NO_TERMINAL)] = np.arange(len(states))
+    tops = compiled.tops
     base: dict[Slot, int] = {}
-    jobs: list[Entry] = []
-    for slot in (slot for slots in compiled.slots.of_state for slot in slots):
-        if slot not in base:
-            base[slot] = 1 + len(jobs)
-            fans = slot.terminal != NO_TERMINAL
-            jobs += [Entry(slot.group, top, fans) for top in tops[slot.terminal]]
-    edges, depending = compiled.walk.entries(jobs)
+    jobs, numbers, end = [], [], 1
+    for slot in dict.fromkeys(slot for slots in compiled.slots.of_state for slot in slots):
+        states, fans = tops.of(slot), slot.terminal != NO_TERMINAL
+        columns = tops.column[states, int(fans)]
+        base[slot] = max(1, end - int(columns[0])) if len(states) else end
+        jobs.append(Entries(np.full(len(states), slot.group), states, np.full(len(states), fans)))
+        numbers.append(base[slot] + columns)
+        end = int(numbers[-1][-1]) + 1 if len(states) else end
+    budget.add_table(8 * end, "a table of parser states")
+    found, depending = compiled.walk.entries(Entries(*map(np.concatenate, zip(*jobs, strict=True))))
+    row, node, dependents = np.zeros((3, end), np.int64)
+    number = np.concatenate(numbers)
+    row[number], node[number], dependents[number] = *found, depending
+    return Edges(row, node), {
+        **_slots(compiled, base),
+        "column": tops.column,
+        "dependents": dependents.astype(np.int32),
+    }
+
+
+def _slots(compiled: Compiled, base: dict[Slot, int]) -> dict[str, np.ndarray]:
+    """The slots of each lexer state, with the bases of their entries."""
     width = max(1, *(len(slots) for slots in compiled.slots.of_state))
     slot_terminal = np.zeros((compiled.graph.n_states, width), np.int32)
     slot_base = np.zeros((compiled.graph.n_states, width), np.int32)
@@ -159,24 +182,19 @@ def _entries(compiled: Compiled) -> tuple[Edges, dict[str, np.ndarray]]:
         for i, slot in enumerate(found):
             slot_terminal[state, i] = slot.terminal
             slot_base[state, i] = base[slot]
-    return edges, {
-        "slot_terminal": slot_terminal,
-        "slot_base": slot_base,
-        "column": column,
-        "dependents": np.append(0, depending).astype(np.int32),
-    }
+    return {"slot_terminal": slot_terminal, "slot_base": slot_base}
 
 
 def _edges(walk: Walk, entries: Edges, n_states: int) -> dict[str, np.ndarray]:
     """The edges of entries and nodes, as numbers of distinct (row, node) pairs; number 0 leads nowhere."""
     node, state, *behind = (column.values.astype(np.int64) for column in walk.edges)
-    row, target = (np.concatenate([[0], *pieces]) for pieces in zip(entries, behind, strict=True))
+    row, target = (np.concatenate(pieces) for pieces in zip(entries, behind, strict=True))
     pairs, _, number = numbered(row << 32 | target)
     numbers = number.astype(np.int32)
     node_edge = np.zeros((len(walk.skip), n_states), np.int32)
-    node_edge[node, state] = numbers[1 + len(entries.row) :]
+    node_edge[node, state] = numbers[len(entries.row) :]
     return {
-        "entry": numbers[: 1 + len(entries.row)],
+        "entry": numbers[: len(entries.row)],
         "node_skip": walk.skip.values.astype(np.int32),
         "node_edge": node_edge,
         "edge_row": (pairs >> 32).astype(np.int32),

@@ -11,6 +11,7 @@ remembered: each pool knows the outcomes, of another pool or of a group, that it
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from jaxgcd._budget import Budget
 from jaxgcd._hashing import mixed
 from jaxgcd._numbering import numbered
 from jaxgcd.tables.accept import Acceptance
-from jaxgcd.tables.growing import Growing, ranges
+from jaxgcd.tables.growing import Growing, pieces, ranges
 from jaxgcd.tables.outcomes import ACCEPTED, REJECTED, SKIP, UNKNOWN
 
 CHUNK = 1 << 19
@@ -107,19 +108,21 @@ class Pools:
         accepted = np.add.reduceat(np.where(outcomes == ACCEPTED, sums, np.uint64(0)), first)
         keys, where, which = numbered(accepted)
         ends = np.append(first[1:], len(outcomes))
-        for key, job in zip(keys.tolist(), where.tolist(), strict=True):
-            if key not in self._portion_number:
-                self._portion_number[key] = len(self.portions)
-                chosen = outcomes[first[job] : ends[job]] == ACCEPTED
-                self.portions.append(self._portion(int(origins[job]), chosen))
-                self.sums.extend([np.uint64(key)])
+        new = np.array([key not in self._portion_number for key in keys.tolist()], bool)
+        self._portion_number.update(
+            zip(keys[new].tolist(), itertools.count(len(self.portions)), strict=False)
+        )
+        self.sums.extend(keys[new])
+        for job in where[new].tolist():
+            chosen = outcomes[first[job] : ends[job]] == ACCEPTED
+            self.portions.append(self._portion(int(origins[job]), np.append(chosen, False)))
         return np.array([self._portion_number[key] for key in keys.tolist()])[which]
 
     def _portion(self, pool: int, chosen: np.ndarray) -> Portion:
-        """The tokens of some outcomes of what a set comes from."""
+        """The tokens of some outcomes of what a set comes from; what is last in `chosen` is none of them."""
         while pool > 0:
             pool, place = self._origins[pool]
-            chosen = np.append(chosen, False)[place]
+            chosen = chosen[place]
         return Portion(-1 - pool, np.flatnonzero(chosen))
 
     def read(self, pools: np.ndarray, states: np.ndarray) -> Landing:
@@ -131,12 +134,8 @@ class Pools:
         if len(unknown):
             distinct, where, _ = numbered(steps[unknown])
             where = unknown[where]
-            ends = np.cumsum(self._length.values[pools[where]])
-            for piece in np.split(
-                np.arange(len(where)), np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK))
-            ):
-                if len(piece):
-                    self._step(distinct[piece], pools[where[piece]], states[where[piece]])
+            for piece in pieces(self._length.values[pools[where]], CHUNK):
+                self._step(distinct[piece], pools[where[piece]], states[where[piece]])
         return Landing(self._accepted.values[steps], self._pool.values[steps], self._skip.values[steps])
 
     def _step(self, steps: np.ndarray, pools: np.ndarray, states: np.ndarray) -> None:
@@ -160,15 +159,16 @@ class Pools:
         np.add.at(total, which, sums[waiting])
         pool_of, members = pairs >> bits, pairs & (1 << bits) - 1
         start = np.searchsorted(pool_of, np.arange(len(jobs) + 1))
-        place = np.full(len(outcomes), -1, np.int32)
-        place[waiting] = which - start[owner]
+        # Where each outcome of the origin has gone to; one more, of nothing, is last on both sides.
+        place = np.full(len(outcomes) + len(jobs), -1, np.int32)
+        place[waiting + owner] = which - start[owner]
         number = len(self)
         self._budget.step(len(jobs))
         if number + len(jobs) > self._budget.limits.walk_nodes:
             remedy = "split long rules, or use left recursion instead of right recursion"
             raise self._budget.exceeded("walk_nodes", f"{self._budget.work}: it needs", "nodes", remedy)
         self._number.update(zip(keys.tolist(), range(number, number + len(jobs)), strict=True))
-        self._origins += zip(origins[jobs].tolist(), np.split(place, np.cumsum(length)[:-1]), strict=True)
+        self._origins += zip(origins[jobs].tolist(), np.split(place, np.cumsum(length + 1)[:-1]), strict=True)
         self._start.extend(len(self._members) + start[:-1])
         self._length.extend(np.diff(start))
         self._members.extend(members)

@@ -199,17 +199,21 @@ class SuffixClasses:
 
 
 class Lists:
-    """Lists of pairs of integers, one after another in arrays."""
+    """Lists of pairs of integers, one after another in arrays.
+
+    Attributes:
+        length: how many pairs each list has.
+    """
 
     def __init__(self, lists: Sequence[Sequence[tuple[int, int]]]):
-        self._length = np.array([len(found) for found in lists], np.int64)
-        self._start = np.cumsum(self._length) - self._length
+        self.length = np.array([len(found) for found in lists], np.int64)
+        self._start = np.cumsum(self.length) - self.length
         pairs = np.array([pair for found in lists for pair in found], np.int64).reshape(-1, 2)
         self._first, self._second = np.ascontiguousarray(pairs.T)
 
     def of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All pairs of some lists: the index in `numbers` of each one's list, and its two integers."""
-        length = self._length[numbers]
+        length = self.length[numbers]
         owner = np.repeat(np.arange(len(numbers)), length)
         index = np.arange(len(owner)) + np.repeat(self._start[numbers] - np.cumsum(length) + length, length)
         return owner, self._first[index], self._second[index]

@@ -31,6 +31,7 @@ def unconstrained(tables: Tables) -> dict[str, np.ndarray]:
         "takes": [[0], [1 << _END], [0]],
         "action": [[0, 0], [0, 2], [0, 0]],
         "goto": [[0], [0], [0]],
+        "landing": [[0, 0]],
         "rule_size": np.zeros(0),
         "rule_origin": np.zeros(0),
         "slot_terminal": [[0], [0], [0]],

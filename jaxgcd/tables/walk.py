@@ -8,10 +8,11 @@ stacks that an LR machine accepts form a regular language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,17 +20,17 @@ from jaxgcd._budget import Budget
 from jaxgcd._numbering import numbered, sorting
 from jaxgcd.parsing.table import START_STATE
 from jaxgcd.tables.accept import Acceptance
-from jaxgcd.tables.growing import Growing
+from jaxgcd.tables.growing import Growing, pieces
 from jaxgcd.tables.outcomes import ACCEPTED
 from jaxgcd.tables.pools import CHUNK, NO_POOL, NOTHING, Pools, Portion
 from jaxgcd.tables.slots import Group
-
-Job = TypeVar("Job")
 
 NO_NODE = 0
 NO_ROW = 0
 
 _BITS = 32
+_WORD = 64
+"""So many bits of a set are unpacked about as fast as one is looked at."""
 
 
 class Edges(NamedTuple):
@@ -45,6 +46,14 @@ class Entry(NamedTuple):
     group: int
     top: int
     fans: bool
+
+
+class Entries(NamedTuple):
+    """Many of these."""
+
+    group: np.ndarray
+    top: np.ndarray
+    fans: np.ndarray
 
 
 class Walk:
@@ -89,33 +98,32 @@ class Walk:
         """What rows are made of."""
         return self._pools.portions
 
-    def entries(self, jobs: Sequence[Entry]) -> tuple[Edges, np.ndarray]:
+    def entries(self, jobs: Entries) -> tuple[Edges, np.ndarray]:
         """Where the checks of some groups start with states on top of the stack.
 
         Returns:
             The edges, and how many members of each group depend on the stack below.
         """
-        found: list[Edges] = []
-        depending: list[np.ndarray] = []
-        for some in _chunks(jobs, lambda job: len(self._groups[job.group].members)):
-            self._budget.step(len(some))
-            groups = np.array([job.group for job in some])
-            length = np.array([len(self._groups[group].members) for group in groups.tolist()])
-            sums = np.concatenate([self._groups[group].sums for group in groups.tolist()])
+        sizes = np.array([len(group.members) for group in self._groups], np.int64)
+        found, depending = [Edges(np.zeros(0, np.int64), np.zeros(0, np.int64))], [np.zeros(0, np.int64)]
+        for piece in pieces(sizes[jobs.group], CHUNK):
+            some = Entries(*(column[piece] for column in jobs))
+            self._budget.step(len(some.group))
+            length = sizes[some.group]
+            sums = np.concatenate([self._groups[group].sums for group in some.group.tolist()])
             outcomes = self._entered(some, length)
-            landing = self._pools.land(outcomes, sums, length, -1 - groups)
-            looks = [(np.arange(len(some)), landing.accepted)]
-            tops = np.array([job.top for job in some])
-            found.append(Edges(self._rows(looks, len(some)), self._nodes(landing.pool, landing.skip, tops)))
+            landing = self._pools.land(outcomes, sums, length, -1 - some.group)
+            looks = [(np.arange(len(length)), landing.accepted)]
+            nodes = self._nodes(landing.pool, landing.skip, some.top)
+            found.append(Edges(self._rows(looks, len(length)), nodes))
             first = np.cumsum(length) - length
             depending.append(np.add.reduceat(outcomes > ACCEPTED, first, dtype=np.int64))
         return Edges(*map(np.concatenate, zip(*found, strict=True))), np.concatenate(depending)
 
-    def _entered(self, jobs: Sequence[Entry], length: np.ndarray) -> np.ndarray:
+    def _entered(self, jobs: Entries, length: np.ndarray) -> np.ndarray:
         """The outcomes of the members of groups, so many for each job."""
-        members = np.concatenate([self._groups[job.group].members for job in jobs])
-        tops = np.repeat([job.top for job in jobs], length)
-        fans = np.repeat([job.fans for job in jobs], length)
+        members = np.concatenate([self._groups[group].members for group in jobs.group.tolist()])
+        tops, fans = np.repeat(jobs.top, length), np.repeat(jobs.fans, length)
         return self._acceptance.entries(
             tops, np.where(fans, self._acceptance.after(members * fans, tops), members)
         )
@@ -123,14 +131,17 @@ class Walk:
     def dependents(self, entry: Entry) -> list[int]:
         """The members of a group that depend on the stack below the top."""
         members, _ = self._groups[entry.group]
-        return members[self._entered([entry], np.array([len(members)])) > ACCEPTED].tolist()
+        job = Entries(*(np.array([value]) for value in entry))
+        return members[self._entered(job, np.array([len(members)])) > ACCEPTED].tolist()
 
     def finish(self) -> None:
         """Builds everything that the entries lead to."""
         while self._todo:
             jobs = [(node, wanted) for node, wanted in self._todo.items() if wanted]
             self._todo = {}
-            for some in _chunks(jobs, lambda job: job[1].bit_count()):
+            words = self._below.states // _WORD
+            for piece in pieces([words + wanted.bit_count() for _, wanted in jobs], CHUNK):
+                some = jobs[piece]
                 self._budget.step(len(some))
                 self._read(*self._below.unpacked(some))
 
@@ -168,19 +179,20 @@ class Walk:
         """The nodes of pools, once so many states are passed over, below some that were read last."""
         pools = np.where(lasts == START_STATE, NO_POOL, pools)  # nothing lies below the start state
         keys, _, which = numbered(pools << _BITS | np.where(pools == NO_POOL, 0, skips))
-        for key in keys.tolist():
-            if key not in self._node_number:
-                self._node_number[key] = len(self._pool)
-                self._pool.extend([key >> _BITS])
-                self.skip.extend([key & (1 << _BITS) - 1])
-                self._wanted.append(0)
+        new = [key for key in keys.tolist() if key not in self._node_number]
+        self._budget.add_table(4 * len(new) * self._below.states, "a stack walk")
+        self._node_number.update(zip(new, itertools.count(len(self._pool)), strict=False))
+        self._wanted += [0] * len(new)
+        added = np.array(new, np.int64)
+        self._pool.extend(added >> _BITS)
+        self.skip.extend(added & (1 << _BITS) - 1)
         nodes = np.array([self._node_number[key] for key in keys.tolist()])[which]
         self._visit(nodes, lasts)
         return nodes
 
     def _visit(self, nodes: np.ndarray, lasts: np.ndarray) -> None:
         """Plans to read what may lie where nodes look, below states that were read last."""
-        pairs = np.unique(nodes << _BITS | lasts)
+        pairs = numbered(nodes << _BITS | lasts).values
         nodes, lasts = pairs >> _BITS, pairs & (1 << _BITS) - 1
         depths = self.skip.values[nodes] + 1
         for node, last, depth in zip(nodes.tolist(), lasts.tolist(), depths.tolist(), strict=True):
@@ -191,9 +203,14 @@ class Walk:
 
 
 class _Below:
-    """The states that may lie at some depth below a state, as sets of bits."""
+    """The states that may lie at some depth below a state, as sets of bits.
+
+    Attributes:
+        states: how many there are.
+    """
 
     def __init__(self, below: Sequence[tuple[int, ...]]):
+        self.states = len(below)
         self._directly = below
         self._sets: dict[tuple[int, int], int] = {}
         self._bytes = -(-len(below) // 8)
@@ -219,17 +236,3 @@ class _Below:
         bits = np.unpackbits(np.frombuffer(data, np.uint8).reshape(len(sets), -1), axis=1, bitorder="little")
         which, states = np.nonzero(bits)
         return np.array([number for number, _ in sets])[which], states
-
-
-def _chunks(jobs: Sequence[Job], size: Callable[[Job], int]) -> Iterator[list[Job]]:
-    """Jobs in pieces that are not too large together."""
-    some: list[Job] = []
-    total = 0
-    for job in jobs:
-        some.append(job)
-        total += size(job)
-        if total > CHUNK:
-            yield some
-            some, total = [], 0
-    if some:
-        yield some

@@ -215,6 +215,18 @@ RULES = [
         slow=True,
     ),
     Hostile(
+        "5,000 alternatives",
+        lambda: "start: " + " | ".join(f'"k{i}"' for i in range(5_000)),
+        error="",
+        slow=True,
+    ),
+    Hostile(
+        "5,000 words",
+        lambda: "start: " + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(5_000)))),
+        error="",
+        slow=True,
+    ),
+    Hostile(
         "1,000 alternatives",
         lambda: "start: " + " | ".join(f'"k{i}"' for i in range(1_000)),
         error="",
