@@ -74,10 +74,11 @@ def against_cpu(name: str, tables: jaxgcd.Tables, places: steps.Places, most: in
 def bytes_moved(
     tables: jaxgcd.Tables, hosted: jaxgcd.Tables, places: steps.Places, rows: int
 ) -> dict[str, Any]:
-    """Bytes that a mask reads and writes, and those that drawing with it reads.
+    """Bytes that a mask reads and writes at least, and those that drawing with it reads.
 
-    For each slot of each reading a row is read, its page numbers and its pages; once more for all rows in
-    the steps in which some row's mask looks at the stack (a longer walk reads more).
+    For each row of the batch a table row is read, its page numbers and its pages; once more for all in the
+    steps in which some row's mask looks at the stack. Where slots have different table rows, or the walk is
+    longer, it is more.
     """
     some = [
         steps.reads_stack(hosted, places.batch(i, rows)[0]).any() for i in range(0, len(places.tokens), 16)
@@ -85,9 +86,8 @@ def bytes_moved(
     turns = 1 + float(np.mean(some))
     pages = tables.sizes["pages_in_shard"] * tables.shards
     row = pages * (4 + 4 * tables.sizes["page_words"])
-    lookups = rows * tables.sizes["slots"] * tables.runs * turns
     return {
-        "mask MB": (lookups * row + rows * tables.words * 4) / 1e6,
+        "mask MB": rows * (turns * row + tables.words * 4) / 1e6,
         "logits MB": rows * tables.size * 4 / 1e6,
     }
 
