@@ -14,7 +14,7 @@ from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
-from jaxgcd.tables.dtypes import settled
+from jaxgcd.tables.dtypes import dtype_of, settled
 from jaxgcd.tables.edges import edge_arrays
 from jaxgcd.tables.landings import landings
 from jaxgcd.tables.rows import build_rows, pack_bits
@@ -81,11 +81,12 @@ def vocabulary_arrays(vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """The arrays that are the same for all grammars."""
     is_eos = np.zeros(vocabulary.size, bool)
     is_eos[list(vocabulary.eos)] = True
+    dtype = dtype_of("token_symbol", {"symbols": END_OF_TEXT + 1})
     return {
         "eos_words": pack_bits(is_eos, vocabulary.words),
         "bytewise": pack_bits(_bytewise(vocabulary), vocabulary.words),
         "token_offset": vocabulary.spelling.offset.astype(np.int32),
-        "token_symbol": vocabulary.spelling.symbols.astype(np.int32),
+        "token_symbol": vocabulary.spelling.symbols.astype(dtype),
     }
 
 
