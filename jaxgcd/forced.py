@@ -16,7 +16,7 @@ from jaxgcd.decoding import over_batch, unpack, viable
 from jaxgcd.errors import ShapeError
 from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
 from jaxgcd.state import State, Status, select
-from jaxgcd.stepping import row_read
+from jaxgcd.stepping import look_up, row_read
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.vocabulary import END_OF_TEXT
 
@@ -80,7 +80,7 @@ def _jump_forward(tables: Tables, state: State, *, max_length: int, unit: str):
         place = jnp.arange(max_length, dtype=jnp.int32) - length[..., None]
         new = going[..., None] & (place >= 0) & (place < more[..., None])
         value = (
-            tables.token_symbol[begin[..., None] + jnp.maximum(place, 0)]
+            look_up(tables.token_symbol, begin[..., None] + jnp.maximum(place, 0))
             if unit == "byte"
             else token[..., None]
         )
@@ -102,7 +102,7 @@ def _hop(tables: Tables, state: State, room: Array, unit: str) -> tuple[Array, A
     text = tables.token_symbol[tables.token_offset[token]] != END_OF_TEXT
     if unit == "token":
         return token, jnp.where(only & text & (room > 0), length, 0)
-    first = tables.token_symbol[tables.token_offset[:-1]]  # [size]
+    first = look_up(tables.token_symbol, tables.token_offset[:-1])  # [size]
     low = jnp.where(bits, first, END_OF_TEXT).min(axis=-1)
     agree = low == jnp.where(bits, first, 0).max(axis=-1)
     # The next mask must show all that may follow the byte. A longer token, allowed here, could bring more;

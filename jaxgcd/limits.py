@@ -39,7 +39,8 @@ class Limits:
         suffix_pairs: pairs of a lexer state and a rest of a token that can be read from there.
         suffix_classes: distinct outcomes of such pairs.
         walk_nodes: nodes of the stack walk.
-        table_bytes: the tables on the device.
+        table_bytes: the tables on the device but for the vocabulary's own, counted before they are made: with
+            four bytes for each number and before equal nodes are found, so that they mostly take less.
 
     Raises:
         LimitsError: a limit is not a positive number.

@@ -56,29 +56,38 @@ class Stepped(NamedTuple):
         return self.state(stack, self.kept + self.count - 1)
 
 
+def look_up(array: Array, *index: Array | int) -> Array:
+    """Elements of a table as `int32`: it may be stored in fewer bits, in which places must not be added."""
+    return array[index].astype(jnp.int32)
+
+
 def masks(tables: Tables, state: State) -> Mask:
     """The tokens that may follow the texts of some rows; the state has one batch axis."""
-    terminal, base = tables.slot_terminal[state.lexer], tables.slot_base[state.lexer]
+    terminal, base = look_up(tables.slot_terminal, state.lexer), look_up(tables.slot_base, state.lexer)
     stepped = _stepped(tables, state.stack, state.depth, terminal)
     top = _per_slot(Stepped.top)(stepped, state.stack)
-    column = tables.column[top, (terminal > 0).astype(jnp.int32)]
+    column = look_up(tables.column, top, (terminal > 0).astype(jnp.int32))
     index = jnp.where((base > 0) & stepped.ok, base + column, 0)
-    edge = tables.entry[index]
-    row = tables.edge_row[edge]
+    edge = look_up(tables.entry, index)
+    row = look_up(tables.edge_row, edge)
     words = _union(tables, row)
     if tables.check == "host":
         needs = jnp.where(tables.dependents[index] > 0, top, 0)
         return Mask(_joined(tables, words), (row > 0).any(axis=(1, 2)), needs)
 
+    def behind(edge, position):
+        """The node behind an edge, and the height of the state that it reads."""
+        return look_up(tables.edge_node, edge), position - 1 - tables.edge_skip[edge]
+
     def walk(carry):
         node, position, words, some = carry
-        position = position - 1 - tables.node_skip[node]
         below = _per_slot(Stepped.state)(stepped, state.stack, position)
-        edge = jnp.where(position >= 0, tables.node_edge[node, tables.place[below]], 0)
-        row = tables.edge_row[edge]
-        return tables.edge_node[edge], position, _union(tables, row, words), some | (row > 0)
+        edge = look_up(tables.node_edge, node, look_up(tables.place, below))
+        edge = jnp.where(position >= 0, edge, 0)
+        row = look_up(tables.edge_row, edge)
+        return *behind(edge, position), _union(tables, row, words), some | (row > 0)
 
-    carry = (tables.edge_node[edge], stepped.kept + stepped.count - 1, words, row > 0)
+    carry = (*behind(edge, stepped.kept + stepped.count - 1), words, row > 0)
     _, _, words, some = lax.while_loop(lambda carry: (carry[0] > 0).any(), walk, carry)
     return Mask(_joined(tables, words), some.any(axis=(1, 2)), jnp.zeros_like(top))
 
@@ -122,7 +131,7 @@ def _union(tables: Tables, rows: Array, words: Array | None = None) -> Array:
 
 def _pages(tables: Tables, row: Array) -> Array:
     """The pages of table rows. Each shard of the vocabulary has pages of its own."""
-    ids = tables.row_pages[row]  # [rows, shards, pages in a shard]
+    ids = look_up(tables.row_pages, row)  # [rows, shards, pages in a shard]
     if tables.shards == 1:
         return tables.pages[0][ids[:, 0]][:, None]
     return jax.vmap(lambda own, ids: own[ids], in_axes=(0, 1), out_axes=1)(tables.pages, ids)
@@ -166,7 +175,7 @@ def _follow(tables: Tables, state: State, symbols: Array, begin: Array, end: Arr
 
     def read(carry):
         at, runs, deepest = carry
-        runs, depth = _read(tables, runs, tables.symbol_class[symbols[at]])
+        runs, depth = _read(tables, runs, look_up(tables.symbol_class, look_up(symbols, at)))
         return at + 1, runs, jnp.maximum(deepest, depth)
 
     # In `shard_map` a carry must vary over the same mesh axes before and after an iteration.
@@ -199,11 +208,12 @@ def _step(tables: Tables, stack: Array, depth: Array, terminal: Array) -> Steppe
         popped = jnp.minimum(size, step.count)
         step = step._replace(kept=step.kept - (size - popped), count=step.count - popped)
         revealed = step.top(stack)
-        target = tables.landing[tables.goto[revealed, tables.rule_origin[rule]], terminal]
+        goto = look_up(tables.goto, revealed, look_up(tables.rule_origin, rule))
+        target = look_up(tables.landing, goto, terminal)
         step = step._replace(new=jnp.where(place == step.count, target, step.new), count=step.count + 1)
-        return step, tables.action[target, terminal]
+        return step, look_up(tables.action, target, terminal)
 
-    todo = tables.action[stack[depth - 1], terminal]
+    todo = look_up(tables.action, stack[depth - 1], terminal)
     zero = 0 * todo
     step = Stepped(depth + zero, jnp.zeros_like(place) + zero, zero, zero > 0)
     step, todo = lax.while_loop(lambda carry: carry[1] < 0, reduce, (step, todo))
@@ -219,15 +229,15 @@ def _step(tables: Tables, stack: Array, depth: Array, terminal: Array) -> Steppe
 def _read(tables: Tables, runs: Runs, symbol: Array) -> tuple[Runs, Array]:
     """One symbol in all readings of a row: each may go on, and may end its lexeme and begin the next one."""
     lexer, stack, depth = runs
-    gate = tables.emit_gate[lexer]
+    gate = look_up(tables.emit_gate, lexer)
     reads = tables.gate_reads[gate, symbol] > 0
-    terminal = jnp.where(reads, tables.emit_terminal[lexer], 0)
+    terminal = jnp.where(reads, look_up(tables.emit_terminal, lexer), 0)
     step = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))(stack, depth, terminal)
     top = jax.vmap(jax.vmap(Stepped.top, (0, None)))(step, stack)
-    begun = tables.delta[tables.gate_state[gate, tables.scanner[top]], symbol]
-    begun = jnp.where(step.ok & reads, begun, 0)
+    begun = look_up(tables.gate_state, gate, look_up(tables.scanner, top))
+    begun = jnp.where(step.ok & reads, look_up(tables.delta, begun, symbol), 0)
     # Each reading as it goes on, and then as it ends its lexeme in one way or another.
-    lexers = jnp.concatenate([tables.delta[lexer, symbol][:, None], begun], axis=1)
+    lexers = jnp.concatenate([look_up(tables.delta, lexer, symbol)[:, None], begun], axis=1)
     old = jnp.take_along_axis(stack, depth[:, None] - 1, axis=1)
     tops = jnp.concatenate([old, top], axis=1)
     depths = jnp.concatenate([depth[:, None], step.kept + step.count], axis=1)
@@ -255,6 +265,6 @@ def _ends(tables: Tables, runs: Runs) -> Bool[Array, ""]:
     The one lexeme of such a reading is `$END`; a dead reading has the terminal 0.
     """
     lexer, stack, depth = runs
-    terminal = tables.emit_terminal[lexer, 0]
+    terminal = look_up(tables.emit_terminal, lexer, 0)
     step = jax.vmap(functools.partial(_step, tables))(stack, depth, terminal)
     return (step.ok & (lexer > 0)).any()

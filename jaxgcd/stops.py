@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Int32
 
 from jaxgcd.errors import SamplingError
+from jaxgcd.stepping import look_up
 from jaxgcd.tables.arrays import Tables
 
 MAX_STOP_BYTES = 4096
@@ -152,7 +153,7 @@ def _read_row(stops: Stops, tables: Tables, state: Array, token: Array) -> tuple
 
     def byte(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         at, state = carry
-        return at + 1, stops.next_state[state, tables.token_symbol[at]]
+        return at + 1, stops.next_state[state, look_up(tables.token_symbol, at)]
 
     at, state = lax.while_loop(going, byte, (tables.token_offset[token], state))
     return state, jnp.where(state == _FOUND, end - at, 0)

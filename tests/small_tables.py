@@ -101,7 +101,9 @@ def _follow(tables, state, tokens, draws):
         words = jaxgcd.allowed(tables, state)
         bits = unpack(words, SIZE)
         place = (draw * bits.sum(axis=-1).astype(jnp.float32)).astype(jnp.int32) + 1
-        drawn = jnp.argmax(jnp.cumsum(bits, axis=-1) == place[..., None], axis=-1).astype(jnp.int32)
+        drawn = jnp.argmax(jnp.cumsum(bits, axis=-1, dtype=jnp.int32) == place[..., None], axis=-1).astype(
+            jnp.int32
+        )
         token = jnp.where(token < 0, drawn, token)
         after = jaxgcd.advance(tables, state, token)
         after = jax.tree.map(lambda new, old: jnp.where(last, old, new), after, state)

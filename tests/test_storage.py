@@ -263,6 +263,23 @@ def test_the_format_is_as_described(small_file: Path) -> None:
     assert place == len(body)
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("delta", "<i4"), ("action", "<i4"), ("edge_skip", "<u2")])
+def test_sizes_say_which_dtype_an_array_has(name: str, dtype: str, small_file: Path, tmp_path: Path) -> None:
+    """The same numbers in another one are refused: such tables would not share the traces of their bucket."""
+    header, body = opened(small_file.read_bytes())
+    parts, place = [], 0
+    for found in header["arrays"]:
+        array = np.frombuffer(body, found[1], int(np.prod(found[2])), place)
+        place += -(-array.nbytes // 64) * 64
+        if found[0] == name:
+            found[1], array = dtype, array.astype(dtype)
+        parts.append(array.tobytes() + bytes(-array.nbytes % 64))
+    header["digest"] = hashlib.sha256(b"".join(parts)).hexdigest()
+    path = tmp_path / "tables"
+    path.write_bytes(forged(json.dumps(header).encode(), b"".join(parts)))
+    assert f"{name!r} is {dtype}, and not" in refused(path)
+
+
 def entry(header: dict[str, Any], name: str) -> list[Any]:
     return next(found for found in header["arrays"] if found[0] == name)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import numpy as np
-from jaxtyping import Array, Int32, UInt32
+from jaxtyping import Array, Int, Int32, Integer, UInt32
 
 from jaxgcd.errors import GrammarError
 from jaxgcd.tables.stored import Stored
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from jaxgcd.tables.report import Report
 
 
-def _sized(*dims: str, into: str | None = None) -> Any:
-    """An array field: its axes' names, and the axis that its values are places on.
+def _sized(*dims: str, into: str | None = None, below: tuple[str, ...] = ()) -> Any:
+    """An array field: its axes' names, the axis that its values are places on, others that they are below.
 
     The names say which sizes two tables of one bucket share; `into`, and the first of `dims`, what moves when
-    grammars are put behind one another.
+    grammars are put behind one another; `into` and `below`, how large the values may be (`dtypes`).
     """
-    return dataclasses.field(metadata={"dims": dims, "into": into})
+    below = below if into is None else (into, *below)
+    return dataclasses.field(metadata={"dims": dims, "into": into, "below": below})
 
 
 def _static() -> Any:
@@ -55,66 +56,75 @@ class Tables:
     sizes (see `pad`) share one trace. `report` and `compiled` stay on the host: they belong to the object
     that `compile_grammar` or `load` returned, and are None on copies that went through a JAX transformation.
 
+    Arrays annotated `Integer` are `uint16` where the axis that their values are places on, or are below, has
+    at most 65,535 places, and else `int32`; `action` is `int16` or `int32`. That follows from `sizes` alone.
+
     Index 0 means dead, none or empty in every axis but those of grammars, symbols and rules. In the tables
     that `concatenate` makes, lexer states, parser states, rules, entries and so on of one grammar lie behind
     those of another; terminals, nonterminals and scanners are each grammar's own.
     """
 
-    start_lexer: Int32[Array, " grammars"] = _sized("grammars", into="lexer_states")
+    start_lexer: Integer[Array, " grammars"] = _sized("grammars", into="lexer_states")
     """The lexer state before any text; 0 where there is no such grammar."""
-    start_parser: Int32[Array, " grammars"] = _sized("grammars", into="parser_states")
+    start_parser: Integer[Array, " grammars"] = _sized("grammars", into="parser_states")
     """The parser state at the bottom of the stack."""
-    symbol_class: Int32[Array, " symbols"] = _sized("symbols")
+    symbol_class: Integer[Array, " symbols"] = _sized("symbols", below=("symbol_classes",))
     """Symbol (byte, or 256 for the end of the text) to symbol class."""
-    delta: Int32[Array, "lexer_states symbol_classes"] = _sized(
+    delta: Integer[Array, "lexer_states symbol_classes"] = _sized(
         "lexer_states", "symbol_classes", into="lexer_states"
     )
     """The next lexer state within the same lexeme; 0 is dead."""
-    emit_terminal: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits")
+    emit_terminal: Integer[Array, "lexer_states emits"] = _sized(
+        "lexer_states", "emits", below=("terminals",)
+    )
     """Terminals of the lexemes that may end here; 0 for one that is ignored."""
-    emit_gate: Int32[Array, "lexer_states emits"] = _sized("lexer_states", "emits", into="gates")
+    emit_gate: Integer[Array, "lexer_states emits"] = _sized("lexer_states", "emits", into="gates")
     """The gate behind such a lexeme; 0 where there is none."""
-    gate_state: Int32[Array, "gates scanners"] = _sized("gates", "scanners", into="lexer_states")
+    gate_state: Integer[Array, "gates scanners"] = _sized("gates", "scanners", into="lexer_states")
     """The lexer state behind a gate, by the scanner that reads on."""
-    gate_reads: Int32[Array, "gates symbol_classes"] = _sized("gates", "symbol_classes")
+    gate_reads: Integer[Array, "gates symbol_classes"] = _sized("gates", "symbol_classes", below=("two",))
     """1 where some scanner reads a symbol behind a gate."""
-    scanner: Int32[Array, " parser_states"] = _sized("parser_states")
+    scanner: Integer[Array, " parser_states"] = _sized("parser_states", below=("scanners",))
     """The scanner that reads on with a parser state on top of the stack."""
     can_emit: UInt32[Array, "lexer_states terminal_words"] = _sized("lexer_states", "terminal_words")
     """Terminals (bits; bit 0 an ignored one) with which the current lexeme can end."""
     takes: UInt32[Array, "parser_states terminal_words"] = _sized("parser_states", "terminal_words")
     """Terminals (bits; bit 0 always set) for which a parser state has an action."""
-    action: Int32[Array, "parser_states terminals"] = _sized(
-        "parser_states", "terminals", into="parser_states"
+    action: Int[Array, "parser_states terminals"] = _sized(
+        "parser_states", "terminals", into="parser_states", below=("rules",)
     )
     """> 0: shift to that state; < 0: reduce by rule `-action - 1`; 0: error."""
-    goto: Int32[Array, "parser_states nonterminals"] = _sized(
+    goto: Integer[Array, "parser_states nonterminals"] = _sized(
         "parser_states", "nonterminals", into="landings"
     )
     """The landing behind a reduction that reveals a parser state."""
-    landing: Int32[Array, "landings terminals"] = _sized("landings", "terminals", into="parser_states")
+    landing: Integer[Array, "landings terminals"] = _sized("landings", "terminals", into="parser_states")
     """The parser state on top before a terminal, once all reductions of one symbol that follow are done."""
     rule_size: Int32[Array, " rules"] = _sized("rules")
-    rule_origin: Int32[Array, " rules"] = _sized("rules")
-    slot_terminal: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots")
+    rule_origin: Integer[Array, " rules"] = _sized("rules", below=("nonterminals",))
+    slot_terminal: Integer[Array, "lexer_states slots"] = _sized(
+        "lexer_states", "slots", below=("terminals",)
+    )
     """The terminal that is stepped before a slot is checked; 0 for none."""
-    slot_base: Int32[Array, "lexer_states slots"] = _sized("lexer_states", "slots", into="entries")
+    slot_base: Integer[Array, "lexer_states slots"] = _sized("lexer_states", "slots", into="entries")
     """Where the slot's entries begin; 0 where there is no such slot."""
-    column: Int32[Array, "parser_states 2"] = _sized("parser_states", "two")
+    column: Integer[Array, "parser_states 2"] = _sized("parser_states", "two", below=("parser_states",))
     """A parser state's place among a slot's entries: without, and with a terminal stepped."""
-    place: Int32[Array, " parser_states"] = _sized("parser_states")
-    """A parser state's place among those of its own grammar."""
-    entry: Int32[Array, " entries"] = _sized("entries", into="edges")
+    place: Integer[Array, " parser_states"] = _sized("parser_states", below=("places",))
+    """Where nodes look for a parser state: states that all nodes read alike share a place."""
+    entry: Integer[Array, " entries"] = _sized("entries", into="edges")
     """The first edge of a slot's check."""
-    edge_row: Int32[Array, " edges"] = _sized("edges", into="rows")
+    edge_row: Integer[Array, " edges"] = _sized("edges", into="rows")
     """Tokens accepted on an edge (a row)."""
-    edge_node: Int32[Array, " edges"] = _sized("edges", into="nodes")
+    edge_node: Integer[Array, " edges"] = _sized("edges", into="nodes")
     """The node behind an edge of the stack walk."""
-    node_skip: Int32[Array, " nodes"] = _sized("nodes")
-    """Stack states that a node passes over before it reads one."""
-    node_edge: Int32[Array, "nodes places"] = _sized("nodes", "places", into="edges")
+    edge_skip: Int32[Array, " edges"] = _sized("edges")
+    """Stack states that are passed over before that node reads one."""
+    node_edge: Integer[Array, "nodes places"] = _sized("nodes", "places", into="edges")
     """The edge that the state read leads to, by its place."""
-    row_pages: Int32[Array, "rows shards pages_in_shard"] = _sized("rows", "shards", "pages_in_shard")
+    row_pages: Integer[Array, "rows shards pages_in_shard"] = _sized(
+        "rows", "shards", "pages_in_shard", below=("pages",)
+    )
     """The pages that a row of token bits consists of, for each shard of the vocabulary."""
     pages: UInt32[Array, "shards pages page_words"] = _sized("shards", "pages", "page_words")
     """A shard's distinct pages of token bits; token `i` is bit `i & 31` of word `i >> 5`."""
@@ -123,7 +133,7 @@ class Tables:
     bytewise: UInt32[Array, " words"] = _sized("words")
     """The tokens all of whose bytes are tokens on their own, and EOS, as bits."""
     token_offset: Int32[Array, " tokens_plus_one"] = _sized("tokens_plus_one")
-    token_symbol: Int32[Array, " token_symbols"] = _sized("token_symbols")
+    token_symbol: Integer[Array, " token_symbols"] = _sized("token_symbols", below=("symbols",))
     """The symbols of all tokens, those of token `i` from `token_offset[i]` on."""
     dependents: Int32[Array, " entries"] = _sized("entries")
     """How many suffix classes of an entry depend on the stack below (for `check="host"`)."""

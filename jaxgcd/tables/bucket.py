@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxgcd.errors import ShapeError
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.dtypes import FIELDS, settled
 
 _FIXED = {"symbols", "words", "page_words", "pages_in_shard", "shards", "tokens_plus_one", "two"}
 """Axes that follow from the vocabulary, and do not grow."""
@@ -48,13 +49,11 @@ def pad(tables: Tables, like: Tables | Mapping[str, int] | None = None) -> Table
     target = _target(tables.sizes, like.sizes if isinstance(like, Tables) else like)
     changes: dict[str, Any] = {name: target[name] for name in _STATIC}
     arrays = {}
-    for field in dataclasses.fields(tables):
-        if dims := field.metadata.get("dims"):
-            array = np.asarray(getattr(tables, field.name))
-            width = [(0, target[dim] - length) for dim, length in zip(dims, array.shape, strict=True)]
-            dtype = getattr(like, field.name).dtype if isinstance(like, Tables) else array.dtype
-            arrays[field.name] = np.pad(array, width).astype(dtype)
-    changes.update(jax.device_put(arrays))
+    for name in FIELDS.keys() - {"host"}:
+        dims, array = FIELDS[name].metadata["dims"], np.asarray(getattr(tables, name))
+        more = [target[dim] - length for dim, length in zip(dims, array.shape, strict=True)]
+        arrays[name] = np.pad(array, [(0, length) for length in more])
+    changes.update(jax.device_put(settled(arrays)))
     return dataclasses.replace(tables, **changes)
 
 

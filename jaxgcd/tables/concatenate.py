@@ -17,6 +17,7 @@ import numpy as np
 from jaxgcd.errors import ShapeError, VocabularyError
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.distinct import Distinct, stacked
+from jaxgcd.tables.dtypes import FIELDS, settled
 from jaxgcd.tables.host import register_joint
 from jaxgcd.tables.unconstrained import unconstrained
 
@@ -26,7 +27,7 @@ _SHARED = {
     *("symbol_class", "row_pages", "pages", "eos_words", "bytewise", "token_offset", "token_symbol", "host")
 }
 
-_BLOCKS = [f for f in dataclasses.fields(Tables) if "dims" in f.metadata and f.name not in _SHARED]
+_BLOCKS = [field for name, field in FIELDS.items() if name not in _SHARED]
 """Fields in which one grammar's block lies behind another's."""
 
 
@@ -70,18 +71,15 @@ def concatenate(tables: Sequence[Tables]) -> Tables:
         places = [(base["lexer_states"], base["parser_states"]) for base in bases[1:]]
         machines = [int(part.host) for part in tables]
         joined["host"] = np.array(register_joint(machines, places, tables[0].words))
-    unsigned = {"can_emit", "takes", "pages", "eos_words", "bytewise"}
-    leaves = {
-        name: array.astype(np.uint32 if name in unsigned else np.int32) for name, array in joined.items()
-    }
     sizes = {name: max(getattr(part, name) for part in tables) for name in ("runs", "max_depth", "slack")}
-    return dataclasses.replace(tables[0], **jax.device_put(leaves), **sizes, report=None, compiled=None)
+    return dataclasses.replace(
+        tables[0], **jax.device_put(settled(joined)), **sizes, report=None, compiled=None
+    )
 
 
 def _read(tables: Tables) -> Arrays:
     """The arrays of some tables; of joined ones without their grammar 0, which the result has already."""
-    fields = [field.name for field in dataclasses.fields(Tables) if "dims" in field.metadata]
-    arrays = {name: np.asarray(getattr(tables, name)) for name in fields}
+    arrays = {name: np.asarray(getattr(tables, name)) for name in FIELDS}
     if tables.grammars > 1:
         arrays |= {name: arrays[name][1:] for name in ("start_lexer", "start_parser")}
     return arrays

@@ -73,7 +73,7 @@ class _Describer:
             for i, slot in enumerate(slots):
                 tops, terminal = self._compiled.tops.of(slot), slot.terminal
                 columns = tables["column"][tops, int(terminal != NO_TERMINAL)]
-                entries = (tables["slot_base"][state, i] + columns).tolist()
+                entries = (int(tables["slot_base"][state, i]) + columns.astype(np.int64)).tolist()
                 pairs = zip(entries, tops.tolist(), strict=True)
                 found.update({entry: (state, i, terminal, top) for entry, top in pairs})
         return {entry: found[entry] for entry in found if tables["dependents"][entry]}

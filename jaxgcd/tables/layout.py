@@ -1,7 +1,7 @@
 """What must be in a file of tables, checked from its header alone.
 
-The fields of `Tables` are the specification: the names, dtypes and numbers of axes of the arrays, that axes
-of one name have one length, and the static sizes. A `ValueError` says what is wrong.
+The fields of `Tables` are the specification: the names, numbers of axes and dtypes of the arrays (by their
+sizes), that axes of one name have one length, and the static sizes. A `ValueError` says what is wrong.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxgcd._container import Spec
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.tables.dtypes import FIELDS, dtype_of
 from jaxgcd.tables.report import Report
 from jaxgcd.tables.stored_reference import AXES
 
@@ -22,19 +23,15 @@ GRAMMAR = "grammar"
 HOST = "host."
 """How the names of the reference machine's arrays begin."""
 
-_DTYPES = {"Int32": "<i4", "UInt32": "<u4"}
 _LARGEST = (1 << 31) - 1
 
-Layout = dict[str, tuple[str, tuple[str, ...]]]
-"""For each array its dtype and the names of its axes."""
+Axes = dict[str, tuple[str, ...]]
+"""For each array the names of its axes."""
 
 
-def table_arrays() -> Layout:
+def table_arrays() -> Axes:
     """The arrays of `Tables` that are in a file: all but `host`, which is a number in this process only."""
-    fields = [
-        field for field in dataclasses.fields(Tables) if "dims" in field.metadata and field.name != "host"
-    ]
-    return {field.name: (_DTYPES[str(field.type).split("[")[0]], field.metadata["dims"]) for field in fields}
+    return {name: field.metadata["dims"] for name, field in FIELDS.items() if name != "host"}
 
 
 def static_fields() -> dict[str, str]:
@@ -80,23 +77,32 @@ def check_static(static: Any) -> None:
 
 
 def check_arrays(found: Mapping[str, Spec], static: Mapping[str, Any], described: Collection[str]) -> None:
-    """Checks names, dtypes and axes."""
-    wanted = table_arrays()
-    wanted |= {name: axes for name, axes in _host_arrays().items() if name in described}
-    wanted |= {GRAMMAR: ("|u1", ("bytes",))} if GRAMMAR in described else {}
+    """Checks names, axes and dtypes."""
+    more = _host_arrays() | {GRAMMAR: ("bytes",)}
+    wanted = table_arrays() | {name: axes for name, axes in more.items() if name in described}
     if differing := sorted(found.keys() ^ wanted.keys()):
         raise ValueError(f"its arrays differ from those of this version, for example in {differing[:3]}")
     size = static["size"]
     lengths = {"symbols": 257, "two": 2, "tokens_plus_one": size + 1}
-    for name, (dtype, axes) in wanted.items():
-        if found[name].dtype != dtype or len(found[name].shape) != len(axes):
-            raise ValueError(f"its array {name!r} is {found[name].dtype} with {len(found[name].shape)} axes")
+    for name, axes in wanted.items():
+        if len(found[name].shape) != len(axes):
+            raise ValueError(f"its array {name!r} has {len(found[name].shape)} axes")
         for axis, length in zip(axes, found[name].shape, strict=True):
             if lengths.setdefault(axis, length) != length:
                 raise ValueError(f"its array {name!r} has {axis} = {length}, and not {lengths[axis]}")
+    for name in wanted:
+        if found[name].dtype != (dtype := _dtype(name, lengths)):
+            raise ValueError(f"its array {name!r} is {found[name].dtype}, and not {dtype}")
     if 32 * lengths["words"] < size:  # more than enough if the vocabulary is split for several devices
         raise ValueError(f"its {lengths['words']} words are too few for {size} tokens")
 
 
-def _host_arrays() -> Layout:
-    return {HOST + name: ("<i4", axes) for name, axes in AXES.items()}
+def _host_arrays() -> Axes:
+    return {HOST + name: axes for name, axes in AXES.items()}
+
+
+def _dtype(name: str, lengths: Mapping[str, int]) -> str:
+    """The dtype that an array must have, by the lengths of all axes."""
+    if name in FIELDS:
+        return dtype_of(name, lengths).newbyteorder("<").str
+    return "|u1" if name == GRAMMAR else "<i4"

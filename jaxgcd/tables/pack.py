@@ -8,17 +8,18 @@ import jax
 import numpy as np
 
 from jaxgcd._budget import Budget
-from jaxgcd._numbering import numbered
 from jaxgcd.lexing.graph import INITIAL
 from jaxgcd.lexing.scanner import IGNORED
 from jaxgcd.parsing.table import START_STATE, ParseTable
 from jaxgcd.parsing.viability import DEAD
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.compiled import Compiled
+from jaxgcd.tables.dtypes import dtype_of, settled
+from jaxgcd.tables.edges import edge_arrays
 from jaxgcd.tables.landings import landings
 from jaxgcd.tables.rows import build_rows, pack_bits
 from jaxgcd.tables.slots import NO_TERMINAL, Slot
-from jaxgcd.tables.walk import Edges, Entries, Walk
+from jaxgcd.tables.walk import Edges, Entries
 from jaxgcd.vocabulary import END_OF_TEXT, Vocabulary
 
 IGNORED_BIT = 0
@@ -32,8 +33,8 @@ def pack(compiled: Compiled, *, max_depth: int, check: str, host: int, budget: B
         entries, columns = _entries(compiled, budget)
         compiled.walk.finish()
     with budget.stage("pack"):
-        arrays = _arrays(compiled, entries, budget) | columns | {"host": np.array(host, np.int32)}
-        leaves: dict[str, Any] = jax.device_put(arrays)  # unlike `jnp.asarray`, compiles nothing
+        arrays = _arrays(compiled, entries, budget) | columns | {"host": np.array(host)}
+        leaves: dict[str, Any] = jax.device_put(settled(arrays))  # unlike `jnp.asarray`, compiles nothing
     return Tables(
         **leaves,
         size=compiled.vocabulary.size,
@@ -69,7 +70,7 @@ def _arrays(compiled: Compiled, entries: Edges, budget: Budget) -> dict[str, np.
     budget.add_table(lexer + 4 * compiled.graph.n_states * _terminal_words(table), "a lexer")
     arrays = _lexer(compiled)
     arrays |= _parser(compiled, budget)
-    arrays |= _edges(walk, entries, table.n_states)
+    arrays |= edge_arrays(walk, entries, table.n_states)
     words, slots = compiled.vocabulary.words, compiled.slots
     row_pages, pages = build_rows(walk.rows, walk.portions, slots.groups, slots.token_classes, words, budget)
     arrays |= {"row_pages": row_pages[:, None], "pages": pages[None]}  # one shard
@@ -80,11 +81,12 @@ def vocabulary_arrays(vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """The arrays that are the same for all grammars."""
     is_eos = np.zeros(vocabulary.size, bool)
     is_eos[list(vocabulary.eos)] = True
+    dtype = dtype_of("token_symbol", {"symbols": END_OF_TEXT + 1})
     return {
         "eos_words": pack_bits(is_eos, vocabulary.words),
         "bytewise": pack_bits(_bytewise(vocabulary), vocabulary.words),
         "token_offset": vocabulary.spelling.offset.astype(np.int32),
-        "token_symbol": vocabulary.spelling.symbols.astype(np.int32),
+        "token_symbol": vocabulary.spelling.symbols.astype(dtype),
     }
 
 
@@ -140,7 +142,6 @@ def _parser(compiled: Compiled, budget: Budget) -> dict[str, np.ndarray]:
         "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
-        "place": np.arange(table.n_states, dtype=np.int32),
         "start_parser": np.array([START_STATE], np.int32),
     }
 
@@ -183,20 +184,3 @@ def _slots(compiled: Compiled, base: dict[Slot, int]) -> dict[str, np.ndarray]:
             slot_terminal[state, i] = slot.terminal
             slot_base[state, i] = base[slot]
     return {"slot_terminal": slot_terminal, "slot_base": slot_base}
-
-
-def _edges(walk: Walk, entries: Edges, n_states: int) -> dict[str, np.ndarray]:
-    """The edges of entries and nodes, as numbers of distinct (row, node) pairs; number 0 leads nowhere."""
-    node, state, *behind = (column.values.astype(np.int64) for column in walk.edges)
-    row, target = (np.concatenate(pieces) for pieces in zip(entries, behind, strict=True))
-    pairs, _, number = numbered(row << 32 | target)
-    numbers = number.astype(np.int32)
-    node_edge = np.zeros((len(walk.skip), n_states), np.int32)
-    node_edge[node, state] = numbers[len(entries.row) :]
-    return {
-        "entry": numbers[: len(entries.row)],
-        "node_skip": walk.skip.values.astype(np.int32),
-        "node_edge": node_edge,
-        "edge_row": (pairs >> 32).astype(np.int32),
-        "edge_node": (pairs & 0xFFFFFFFF).astype(np.int32),
-    }

@@ -11,6 +11,7 @@ from jaxgcd.arguments import count
 from jaxgcd.errors import ShapeError
 from jaxgcd.tables.arrays import Tables
 from jaxgcd.tables.distinct import Distinct, stacked
+from jaxgcd.tables.dtypes import dtype_of
 from jaxgcd.tables.rows import PAGE_WORDS
 
 _CHUNK = 1 << 24
@@ -45,7 +46,8 @@ def split_vocabulary(tables: Tables, shards: int) -> Tables:
     own = -(-words // shards)
     page_words = -(-own // -(-own // PAGE_WORDS))
     row_pages, pages = _pages(tables, words, own, page_words, shards)
-    changes = {"row_pages": row_pages, "pages": pages}
+    dtype = dtype_of("row_pages", {"pages": pages.shape[1]})
+    changes = {"row_pages": row_pages.astype(dtype), "pages": pages}
     for name in ("eos_words", "bytewise"):
         changes[name] = _fitted(np.asarray(getattr(tables, name))[None, :words], own * shards)[0]
     return dataclasses.replace(tables, **jax.device_put(changes))

@@ -70,7 +70,7 @@ class StoredReference:
 
     def dependents(self, lexer_state: int, slot: int, top: int) -> Sequence[Member]:
         column = self.arrays["column"][top, int(self.terminal(lexer_state, slot) != NO_TERMINAL)]
-        entry = int(self.arrays["slot_base"][lexer_state, slot] + column)
+        entry = int(self.arrays["slot_base"][lexer_state, slot]) + int(column)
         return [Member(*pair) for pair in self._pairs("members", int(self.arrays["list"][entry]))]
 
     def token_words(self, tokens: int) -> np.ndarray:

@@ -37,12 +37,12 @@ def unconstrained(tables: Tables) -> dict[str, np.ndarray]:
         "slot_terminal": [[0], [0], [0]],
         "slot_base": [[0], [1], [0]],
         "column": [[0, 0], [0, 0], [0, 0]],
-        "place": [0, 1, 2],
+        "place": [0, 0, 0],
         "entry": [0, 1],
         "edge_row": [0, 1],
         "edge_node": [0, 0],
-        "node_skip": [0],
-        "node_edge": [[0, 0, 0]],
+        "edge_skip": [0, 0],
+        "node_edge": [[0]],
         "dependents": [0, 0],
     }
     pages = _every_token(tables)
