@@ -233,9 +233,15 @@ RULES = [
         slow=True,
     ),
     Hostile(
-        "1,000 words in any order",
-        lambda: "start: (" + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(1_000)))) + ")+",
+        "500 words in any order",
+        lambda: "start: (" + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(500)))) + ")+",
         says=("symbols", "lark_objects"),
+        slow=True,
+    ),
+    Hostile(
+        "5,000 words in any order",
+        lambda: "start: word+\nword: " + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(5_000)))),
+        says=("`word` can be followed by at least [0-9],[0-9]{3} terminals", "parser_actions"),
         slow=True,
     ),
     Hostile(
