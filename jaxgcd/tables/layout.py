@@ -94,8 +94,13 @@ def check_arrays(found: Mapping[str, Spec], static: Mapping[str, Any], described
         for axis, length in zip(axes, found[name].shape, strict=True):
             if lengths.setdefault(axis, length) != length:
                 raise ValueError(f"its array {name!r} has {axis} = {length}, and not {lengths[axis]}")
+    if empty := [name for name in table_arrays() if 0 in found[name].shape]:
+        raise ValueError(f"its array {empty[0]!r} is empty")
     if 32 * lengths["words"] < size:  # more than enough if the vocabulary is split for several devices
         raise ValueError(f"its {lengths['words']} words are too few for {size} tokens")
+    own, rest = divmod(lengths["words"], lengths["shards"])
+    if rest or lengths["pages_in_shard"] * lengths["page_words"] < own:
+        raise ValueError(f"its pages do not fit its {lengths['words']} words")
 
 
 def _host_arrays() -> Layout:
