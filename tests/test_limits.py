@@ -244,6 +244,7 @@ def test_lark_without_the_package_regex(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_interrupt_stops_the_code_as_well() -> None:
     """Also one that comes while the thread is waited for."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     stop, before = threading.Event(), threading.active_count()
 
     def forever() -> None:
@@ -259,6 +260,7 @@ def test_an_interrupt_stops_the_code_as_well() -> None:
         assert threading.active_count() == before
     finally:
         stop.set()
+        signal.signal(signal.SIGINT, usual)
 
 
 @pytest.mark.parametrize("line", ["%import .evil.x", "%import .evil (x)", "%import . evil . x -> y"])

@@ -245,6 +245,12 @@ RULES = [
         slow=True,
     ),
     Hostile(
+        "200 words that begin alike",
+        lambda: "start: (" + " | ".join('"' + "a" * i + 'b"' for i in range(1, 201)) + ")+",
+        error="",
+        slow=True,
+    ),
+    Hostile(
         "choices that multiply",
         lambda: "start: " + '("a" | "b") ' * 24,
         says=("`start`, has 419,430,400 symbols", "rule_symbols"),
