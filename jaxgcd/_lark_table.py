@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from lark.parsers.lalr_parser import LALR_Parser
 
 from jaxgcd._budget import Budget, shortened
+from jaxgcd.parsing.table import written_name
 
 _END = 1
 """The bit of the end of the text, in sets of terminals as bits."""
@@ -64,10 +65,8 @@ def _check(productions: list[_Production], start: Iterable[str], budget: Budget)
 
 def _exceeded(productions: list[_Production], follow: dict[str, int], budget: Budget) -> Exception:
     name = max((origin for origin, _ in productions), key=lambda origin: follow[origin].bit_count())
-    subject = (
-        f"`{shortened(name)}` can be followed by at least {follow[name].bit_count():,} terminals; with "
-        "such symbols the parser's table has"
-    )
+    rule, terminals = shortened(written_name(name)), follow[name].bit_count()
+    subject = f"`{rule}` can be followed by {terminals:,} terminals or more; with such symbols the table has"
     remedy = "make one terminal of many words that are used alike"
     return budget.exceeded("parser_actions", subject, "actions", remedy)
 

@@ -241,7 +241,7 @@ RULES = [
     Hostile(
         "5,000 words in any order",
         lambda: "start: word+\nword: " + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(5_000)))),
-        says=("`word` can be followed by at least [0-9],[0-9]{3} terminals", "parser_actions"),
+        says=("`word` can be followed by [0-9],[0-9]{3} terminals or more", "parser_actions"),
         slow=True,
     ),
     Hostile(
