@@ -13,6 +13,8 @@ from jaxgcd._container import FilePath, Spec
 from jaxgcd._version import version
 
 KIND = "vocabulary"
+_SYMBOLS = 257
+"""The bytes, and the end of the text."""
 _OWN = {"text": "|u1", "offset": "<i8", "eos": "<i4", "special": "<i4"}
 
 
@@ -60,6 +62,36 @@ def read(path: FilePath, derived: Collection[str]) -> Parts:
     with _container.naming(path, KIND):
         if offset[:1] != [0] or offset[-1] != len(text) or offset != sorted(offset):
             raise ValueError("its tokens are damaged")
+        _check_derived(arrays, facts["size"])
     tokens = [text[begin:end] for begin, end in pairwise(offset)]
     own = tokens, arrays["eos"].tolist(), arrays["special"].tolist(), facts["size"], facts["fingerprint"]
     return Parts(*own, {name: arrays[name] for name in derived})
+
+
+def _check_derived(arrays: Mapping[str, np.ndarray], size: int) -> None:
+    """Raises a `ValueError` where a number that was derived points to nothing."""
+    offset, symbols = arrays["spelling.offset"], arrays["spelling.symbols"]
+    first, rest = arrays["strings.first"], arrays["strings.rest"]
+    length, whole = arrays["strings.length"], arrays["strings.token_string"]
+    ends = len(offset) == size + 1 and offset[0] == 0 and offset[-1] == len(symbols)
+    count = len(first)
+    sound = (
+        ends
+        and (np.diff(offset) >= 0).all()
+        and {count} == {len(rest), len(length)}
+        and len(whole) == size
+        and _within(symbols, _SYMBOLS)
+        and _within(first, _SYMBOLS)
+        and _within(whole, count)
+        and not rest[:1].any()
+        and _within(rest[1:], np.arange(1, count))
+        and (length == np.append(0, 1 + length[rest[1:]])).all()
+        and (length[whole] == np.diff(offset)).all()
+    )
+    if not sound:
+        raise ValueError("what was derived from its tokens is damaged")
+
+
+def _within(values: np.ndarray, most: int | np.ndarray) -> bool:
+    """Whether all values are from 0 on and less than `most`."""
+    return bool(((values >= 0) & (values < most)).all())

@@ -21,6 +21,7 @@ from jaxgcd._budget import Budget, shortened
 from jaxgcd._interrupt import supervised
 from jaxgcd._lark_guard import Sizes, check_sources, sizes_of
 from jaxgcd._lark_scanners import read_scanners
+from jaxgcd._lark_table import bounded_parser
 from jaxgcd.errors import GrammarError, GrammarTooLarge
 from jaxgcd.lexing.automaton import Patterns
 from jaxgcd.lexing.scanner import ScannerTerminal
@@ -123,7 +124,10 @@ def _build(grammar: str | os.PathLike[str], start: str, lexer: str, budget: Budg
         builder.load_grammar(text, source)
         sizes.append(sizes_of(builder))
         sizes[0].check(budget)
-        return lark.Lark(builder.build(), parser="lalr", lexer=lexer, start=start, source_path=source)
+        plugins = {"LALR_Parser": bounded_parser(budget)}
+        return lark.Lark(
+            builder.build(), parser="lalr", lexer=lexer, start=start, source_path=source, _plugins=plugins
+        )
 
     try:
         return supervised(build, _watch(budget, sizes))
@@ -157,7 +161,10 @@ def _watch(budget: Budget, sizes: list[Sizes]) -> Callable[[float], None]:
         }
         for limit in (name for name, met in exceeded.items() if met):
             subject = f"{sizes[0].summary() if sizes else 'the grammar'}: Lark itself needs"
-            remedy = "make one terminal of many words; note that terminals made of terminals multiply"
+            remedy = (
+                "make one terminal of many words, and several rules of a long one; note that terminals made "
+                "of terminals multiply"
+            )
             raise budget.exceeded(limit, subject, f"{units[limit]} for it", remedy)
 
     return watch

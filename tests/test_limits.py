@@ -19,6 +19,7 @@ import lark.utils
 import numpy as np
 import pytest
 from hostile_grammars import HOSTILE, Hostile
+from small_grammars import SMALL, Small
 
 import jaxgcd
 from jaxgcd._interrupt import supervised
@@ -112,6 +113,15 @@ def test_every_limit_can_be_met_and_names_itself(limit: str) -> None:
     limits = jaxgcd.Limits(**{limit: TINY[limit]})
     with pytest.raises(jaxgcd.GrammarTooLarge, match=rf"`limits=jaxgcd\.Limits\({limit}=\.\.\.\)`"):
         jaxgcd.compile_grammar(MEETS.get(limit, NESTED), VOCABULARY, limits=limits)
+
+
+@pytest.mark.parametrize("small", SMALL[::6], ids=lambda small: small.name)
+def test_a_parser_s_actions_are_never_thought_to_be_more_than_they_are(small: Small) -> None:
+    built = lark.Lark(small.grammar, parser="lalr")
+    actions = sum(map(len, built.parser.parser._parse_table.states.values()))
+    jaxgcd.compile_grammar(small.grammar, VOCABULARY, limits=jaxgcd.Limits(parser_actions=actions))
+    with pytest.raises(jaxgcd.GrammarTooLarge, match="parser_actions"):
+        jaxgcd.compile_grammar(small.grammar, VOCABULARY, limits=jaxgcd.Limits(parser_actions=actions - 1))
 
 
 def test_the_limit_on_stack_cases_makes_masks_inexact_and_keeps_them_complete() -> None:
@@ -234,6 +244,7 @@ def test_lark_without_the_package_regex(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_interrupt_stops_the_code_as_well() -> None:
     """Also one that comes while the thread is waited for."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     stop, before = threading.Event(), threading.active_count()
 
     def forever() -> None:
@@ -249,6 +260,7 @@ def test_an_interrupt_stops_the_code_as_well() -> None:
         assert threading.active_count() == before
     finally:
         stop.set()
+        signal.signal(signal.SIGINT, usual)
 
 
 @pytest.mark.parametrize("line", ["%import .evil.x", "%import .evil (x)", "%import . evil . x -> y"])

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from stored_cases import FALLBACK, GRAMMARS, KEYWORD, NESTED, VOCABULARY, compiled, forged, opened
 
 import jaxgcd
+from jaxgcd.tables import layout
 
 CASES = [
     *((name, lexer, "device") for name in GRAMMARS for lexer in ("contextual", "basic")),
@@ -304,6 +305,7 @@ BOMBS = {
     "too many axes": set_shape("pages", *[1] * 5),
     "more axes": set_shape("edge_row", 1, 1),
     "axes that differ": set_shape("edge_row", 1),
+    "pages that are too small": set_shape("pages", 1, 64, 1),
     "objects": lambda header: entry(header, "delta").__setitem__(1, "|O"),
     "floats": lambda header: entry(header, "delta").__setitem__(1, "<f4"),
     "shorts": lambda header: entry(header, "delta").__setitem__(1, "<i2"),
@@ -346,6 +348,45 @@ def test_forged_headers_are_refused_before_any_memory_is_taken(
     tracemalloc.stop()
     assert len(message) < 1000
     assert peak < 1 << 20 or name == "many arrays", "the header itself may be 4 MiB"
+
+
+LENGTHS = {axis for _, axes in layout.table_arrays().values() for axis in axes} - {
+    "symbols", "tokens_plus_one", "two", "words",
+}  # fmt: skip
+"""The axes that may have any length."""
+
+
+@pytest.mark.parametrize("axis", sorted(LENGTHS))
+def test_an_axis_of_no_length_is_refused(axis: str, tmp_path: Path) -> None:
+    """In all arrays, so that nothing else is wrong."""
+    jaxgcd.save(tmp_path / "tables", compiled("nested"))
+    header, body = opened((tmp_path / "tables").read_bytes())
+    axes = {name: axes for name, (_, axes) in layout.table_arrays().items()}
+    place, kept = 0, []
+    for found in header["arrays"]:
+        name, dtype, shape = found
+        raw = body[place : place + int(np.prod(shape)) * np.dtype(dtype).itemsize]
+        place += -(-len(raw) // 64) * 64
+        if axis in axes.get(name, ()):
+            shape[axes[name].index(axis)], raw = 0, b""
+        kept.append(raw + bytes(-len(raw) % 64))
+    header["digest"] = hashlib.sha256(b"".join(kept)).hexdigest()
+    (tmp_path / "tables").write_bytes(forged(json.dumps(header).encode(), b"".join(kept)))
+    assert "is empty" in refused(tmp_path / "tables")
+
+
+@pytest.mark.parametrize("grammar", [b"{}", b"[]", b"\xff", b'{"terminals":1}', b"[" * 100_000])
+def test_a_forged_grammar_is_refused_when_it_is_needed(
+    grammar: bytes, small_file: Path, tmp_path: Path
+) -> None:
+    header, body = opened(small_file.read_bytes())
+    *_, last = header["arrays"]
+    assert last[0] == "grammar"
+    body = body[: -(-last[2][0] // 64) * -64] + grammar + bytes(-len(grammar) % 64)
+    last[2], header["digest"] = [len(grammar)], hashlib.sha256(body).hexdigest()
+    (tmp_path / "tables").write_bytes(forged(json.dumps(header).encode(), body))
+    with pytest.raises(jaxgcd.StorageError, match="is damaged"):
+        jaxgcd.load(tmp_path / "tables").context_dependent(1, 1)
 
 
 @pytest.mark.parametrize(

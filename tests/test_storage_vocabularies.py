@@ -89,6 +89,18 @@ def test_damaged_vocabularies(tmp_path: Path) -> None:
         ("strings.first", "<i4", lambda array: array),
         ("strings.rest", "<i4", lambda array: array[None]),
         ("text", "|u1", lambda array: array[:-1]),
+        ("spelling.offset", "<i4", lambda array: array[:-1]),
+        ("spelling.offset", "<i4", lambda array: np.sort(array)[::-1]),
+        ("spelling.symbols", "<i2", lambda array: array + 257),
+        ("spelling.symbols", "<i2", lambda array: array[:0]),
+        ("strings.first", "<i2", lambda array: array - 300),
+        ("strings.first", "<i2", lambda array: array[:0]),
+        ("strings.rest", "<i4", lambda array: array * 0 + np.arange(len(array))),
+        ("strings.rest", "<i4", lambda array: array * 0),
+        ("strings.length", "<i4", lambda array: array + 1),
+        ("strings.length", "<i4", lambda array: np.append(array, 1)),
+        ("strings.token_string", "<i4", lambda array: array + 1000),
+        ("strings.token_string", "<i4", lambda array: array * 0),
     ],
 )
 def test_forged_vocabularies(name: str, dtype: str, change, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ artificial state that `$END` is shifted into where Lark would return the finishe
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from dataclasses import dataclass
 
@@ -102,11 +103,18 @@ def parse_table_from_lark(parser: lark.Lark, start: str, budget: Budget) -> tupl
     return read, order
 
 
+def written_name(nonterminal: str) -> str:
+    """The rule that the user wrote: Lark makes rules of its own for parts of it."""
+    made = re.fullmatch(r"__(.+)_(?:star|plus|repeat_\w+)_\d+", nonterminal)
+    return made[1] if made else nonterminal
+
+
 def _check(states, budget: Budget) -> None:
     """Bounds memory."""
     if sum(map(len, states.values())) > budget.limits.parser_actions:
         used = Counter(name for actions in states.values() for name in actions)
-        subject = f"`{used.most_common(1)[0][0]}` occurs in the most parser states, which together have"
+        name = written_name(used.most_common(1)[0][0])
+        subject = f"`{name}` occurs in the most parser states, which together have"
         remedy = "make one terminal of many words that are used alike"
         raise budget.exceeded("parser_actions", subject, "actions", remedy)
 

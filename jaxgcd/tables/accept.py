@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxgcd._hashing import mixed
 from jaxgcd._numbering import numbered, sorting
 from jaxgcd._recursion import Routine, run
 from jaxgcd.lexing.scanner import IGNORED
@@ -312,8 +313,12 @@ class Acceptance:
         ends = np.append(first[1:], len(owner))
         accepted = np.logical_or.reduceat(outcomes == ACCEPTED, first)
         found[owner[first[accepted]]] = ACCEPTED
-        for i in np.flatnonzero((ends - first > 1) & ~accepted).tolist():
-            found[owner[first[i]]] = self.outcomes.any_of(outcomes[first[i] : ends[i]].tolist())
+        several = np.flatnonzero((ends - first > 1) & ~accepted)
+        # Many states and classes wait for the same: each distinct set is looked at once.
+        _, where, which = numbered(np.add.reduceat(mixed(outcomes), first)[several])
+        sets = [outcomes[first[i] : ends[i]].tolist() for i in several[where].tolist()]
+        united = np.array([self.outcomes.any_of(some) for some in sets], np.int64)
+        found[owner[first[several]]] = united[which]
         return found
 
 

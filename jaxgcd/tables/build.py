@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +16,7 @@ from jaxgcd.lexing.runs import Context, max_runs
 from jaxgcd.lexing.scanner import IGNORED, build_scanners
 from jaxgcd.parsing.live import live_table
 from jaxgcd.parsing.machine import EndlessReductions, Machine, predecessors, shift_targets, step_slack
-from jaxgcd.parsing.table import START_STATE, ParseTable
+from jaxgcd.parsing.table import START_STATE, ParseTable, written_name
 from jaxgcd.parsing.viability import DEAD, TooMany, Viability
 from jaxgcd.tables.accept import Acceptance
 from jaxgcd.tables.compiled import Compiled
@@ -145,9 +144,7 @@ def _widest_rule(table: ParseTable) -> str:
     states = Counter(nonterminal for gotos in table.goto for nonterminal in gotos)
     if not states:
         return "start"
-    name = table.nonterminals[states.most_common(1)[0][0]]
-    made = re.fullmatch(r"__(.+)_(?:star|plus|repeat_\w+)_\d+", name)  # by Lark, for a part of that rule
-    return f"`{made[1] if made else name}`"
+    return f"`{written_name(table.nonterminals[states.most_common(1)[0][0]])}`"
 
 
 def _widest_terminal(graph: LexerGraph) -> int:

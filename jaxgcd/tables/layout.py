@@ -93,8 +93,13 @@ def check_arrays(found: Mapping[str, Spec], static: Mapping[str, Any], described
     for name in wanted:
         if found[name].dtype != (dtype := _dtype(name, lengths)):
             raise ValueError(f"its array {name!r} is {found[name].dtype}, and not {dtype}")
+    if empty := [name for name in table_arrays() if 0 in found[name].shape]:
+        raise ValueError(f"its array {empty[0]!r} is empty")
     if 32 * lengths["words"] < size:  # more than enough if the vocabulary is split for several devices
         raise ValueError(f"its {lengths['words']} words are too few for {size} tokens")
+    own, rest = divmod(lengths["words"], lengths["shards"])
+    if rest or lengths["pages_in_shard"] * lengths["page_words"] < own:
+        raise ValueError(f"its pages do not fit its {lengths['words']} words")
 
 
 def _host_arrays() -> Axes:

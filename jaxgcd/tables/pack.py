@@ -93,7 +93,9 @@ def vocabulary_arrays(vocabulary: Vocabulary) -> dict[str, np.ndarray]:
 def _bytewise(vocabulary: Vocabulary) -> np.ndarray:
     """Tokens all of whose symbols are spelled by some token alone."""
     offset, symbols = vocabulary.spelling.offset, vocabulary.spelling.symbols
-    lacking = ~np.isin(symbols, [*vocabulary.single_bytes, END_OF_TEXT])
+    lacks = np.ones(END_OF_TEXT + 1, bool)
+    lacks[[*vocabulary.single_bytes, END_OF_TEXT]] = False
+    lacking = lacks[symbols]
     return (np.diff(offset) > 0) & (np.diff(np.append(0, np.cumsum(lacking))[offset]) == 0)
 
 

@@ -53,8 +53,18 @@ class Stored:
         return self._compiled
 
     def table_and_scanners(self) -> Grammar:
-        """The grammar as it was read from Lark."""
-        return grammar_from_json(self.grammar)
+        """The grammar as it was read from Lark.
+
+        Raises:
+            StorageError: a file with right checksums was made by something else than `save`.
+        """
+        try:
+            return grammar_from_json(self.grammar)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise StorageError(
+                f"The grammar that was saved with these tables is damaged ({type(error).__name__}: {error}); "
+                "compile the grammar again."
+            ) from error
 
 
 def grammar_to_json(grammar: Grammar) -> bytes:

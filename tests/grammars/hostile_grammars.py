@@ -233,9 +233,21 @@ RULES = [
         slow=True,
     ),
     Hostile(
-        "1,000 words in any order",
-        lambda: "start: (" + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(1_000)))) + ")+",
+        "500 words in any order",
+        lambda: "start: (" + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(500)))) + ")+",
         says=("symbols", "lark_objects"),
+        slow=True,
+    ),
+    Hostile(
+        "5,000 words in any order",
+        lambda: "start: word+\nword: " + " | ".join(f'"{word}"' for word in sorted(set(vocabulary(5_000)))),
+        says=("`word` can be followed by [0-9],[0-9]{3} terminals or more", "parser_actions"),
+        slow=True,
+    ),
+    Hostile(
+        "200 words that begin alike",
+        lambda: "start: (" + " | ".join('"' + "a" * i + 'b"' for i in range(1, 201)) + ")+",
+        error="",
         slow=True,
     ),
     Hostile(
