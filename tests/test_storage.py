@@ -350,7 +350,7 @@ def test_forged_headers_are_refused_before_any_memory_is_taken(
     assert peak < 1 << 20 or name == "many arrays", "the header itself may be 4 MiB"
 
 
-LENGTHS = {axis for _, axes in layout.table_arrays().values() for axis in axes} - {
+LENGTHS = {axis for axes in layout.table_arrays().values() for axis in axes} - {
     "symbols", "tokens_plus_one", "two", "words",
 }  # fmt: skip
 """The axes that may have any length."""
@@ -361,7 +361,7 @@ def test_an_axis_of_no_length_is_refused(axis: str, tmp_path: Path) -> None:
     """In all arrays, so that nothing else is wrong."""
     jaxgcd.save(tmp_path / "tables", compiled("nested"))
     header, body = opened((tmp_path / "tables").read_bytes())
-    axes = {name: axes for name, (_, axes) in layout.table_arrays().items()}
+    axes = layout.table_arrays()
     place, kept = 0, []
     for found in header["arrays"]:
         name, dtype, shape = found
