@@ -1,9 +1,9 @@
 """The parser as a JAX value, step by step: `allowed`, `mask_logits` and `advance`; `constrain` for loops.
 
 All functions are pure and take the tables first; they are jitted, and can be called inside `jit`, `vmap` and
-`scan`. States may have any leading batch axes: what happens to one row is written once, in `stepping`, and
-`jax.vmap` adds the axes. Nothing here looks at the host, except `allowed` with tables that were compiled with
-`check="host"`.
+`scan`. States may have any leading batch axes: what happens to rows is in `stepping`, with one batch axis for
+masks, and with none for steps, where `jax.vmap` adds them. Nothing here looks at the host, except `allowed`
+with tables that were compiled with `check="host"`.
 """
 
 from __future__ import annotations
