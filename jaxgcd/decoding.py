@@ -1,9 +1,9 @@
 """The parser as a JAX value, step by step: `allowed`, `mask_logits` and `advance`; `constrain` for loops.
 
 All functions are pure and take the tables first; they are jitted, and can be called inside `jit`, `vmap` and
-`scan`. States may have any leading batch axes: what happens to one row is written once, in `stepping`, and
-`jax.vmap` adds the axes. Nothing here looks at the host, except `allowed` with tables that were compiled with
-`check="host"`.
+`scan`. States may have any leading batch axes: what happens to rows is in `stepping`, with one batch axis for
+masks, and with none for steps, where `jax.vmap` adds them. Nothing here looks at the host, except `allowed`
+with tables that were compiled with `check="host"`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, Int32, UInt32
 
 from jaxgcd.errors import ShapeError
 from jaxgcd.hostcheck import add_host_words
@@ -32,7 +32,8 @@ def allowed(tables: Tables, state: State) -> UInt32[Array, "*batch words"]:
     """The tokens that may come next, packed: token `i` is bit `i & 31` of word `i >> 5`.
 
     A token is allowed iff some continuation puts the text into the grammar's language, EOS iff the text is in
-    it. A row that is not running, or to which no token is left, allows EOS only.
+    it. A row that is not running, or to which no token is left, allows EOS only. (Behind a token that was not
+    allowed and that `advance` has read all the same, a mask means nothing.)
 
     Args:
         tables: the compiled grammar.
@@ -119,7 +120,8 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
     A token that cannot be read makes the row STUCK, one that needs more than `max_depth` makes it OVERFLOW,
     EOS at the end of a valid text makes it FINISHED; in all three cases the row otherwise stays as it was.
     Rows that are not running do not change. Whether a token is allowed is `allowed`'s answer: one that is not
-    may be found out only later.
+    may be found out only later, and until then the row is RUNNING and its masks mean nothing; but it is never
+    FINISHED by a text that is not in the language.
 
     Args:
         tables: the compiled grammar.
@@ -133,7 +135,7 @@ def advance(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
             f"`token` is {token.dtype}{list(token.shape)}; give integers, one for each row of the batch "
             f"{state.status.shape}, or one for all."
         )
-    token = jnp.broadcast_to(token.astype(jnp.int32), state.status.shape)
+    token = jnp.broadcast_to(int32_ids(token), state.status.shape)
     return over_batch(functools.partial(row_advance, tables), state.status.ndim)(state, token)
 
 
@@ -188,8 +190,14 @@ def constrain(
 def _advance_drawn(tables: Tables, state: State, token: Int[Array, "*batch"]) -> State:
     """`advance`, but rows whose token is -1 stay as they are."""
     after = advance(tables, state, token)
-    drawn = jnp.asarray(token).astype(jnp.int32) != -1
+    drawn = int32_ids(jnp.asarray(token)) != -1
     return select(jnp.broadcast_to(drawn, state.status.shape), after, state)
+
+
+def int32_ids(token: Int[Array, "*batch"]) -> Int32[Array, "*batch"]:
+    """Token ids as `int32`. What lies beyond is no token's id, and does not become one."""
+    most, bounds = jnp.iinfo(jnp.int32), jnp.iinfo(token.dtype)
+    return jnp.clip(token, max(most.min, bounds.min), min(most.max, bounds.max)).astype(jnp.int32)
 
 
 def over_batch(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

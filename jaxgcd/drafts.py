@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Int, Int32, UInt32
 
-from jaxgcd.decoding import advance, viable
+from jaxgcd.decoding import advance, int32_ids, viable
 from jaxgcd.errors import ShapeError
 from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs, words_spec
 from jaxgcd.state import State, Status, select
@@ -96,7 +96,7 @@ def advance_many(
     except ValueError:
         raise ShapeError(f"`length` has the shape {length.shape}, the state's batch is {batch}.") from None
     places = jnp.broadcast_to(jnp.asarray(follows, jnp.int32) + 1, tokens.shape)
-    return _advance_many(tables, state, tokens.astype(jnp.int32), length, places)
+    return _advance_many(tables, state, int32_ids(tokens), length, places)
 
 
 def _check_parents(parents: Any, draft: tuple[int, ...], batch: tuple[int, ...]) -> None:

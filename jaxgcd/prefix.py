@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Int
@@ -19,6 +21,7 @@ from jaxgcd.meshes import batch_spec, on_any_mesh, state_specs
 from jaxgcd.state import State, Status
 from jaxgcd.stepping import row_read
 from jaxgcd.tables.arrays import Tables
+from jaxgcd.vocabulary import END_OF_TEXT
 
 Texts = bytes | list[bytes]
 """One text for all rows, or one for each."""
@@ -62,10 +65,10 @@ def read_prefix(tables: Tables, state: State, texts: Texts) -> State:
     symbols = symbols.reshape(*batch, -1)
     after, legal = _read(tables, state, symbols, length)
     if isinstance(legal, Tracer):
-        stuck = ~legal & (after.status == Status.RUNNING)
-        return State(after.lexer, after.stack, after.depth, jnp.where(stuck, Status.STUCK, after.status))
-    if not np.asarray(legal).all():
-        raise _refusal(tables, state, symbols, length, each)
+        stuck = (legal < length) & (after.status == Status.RUNNING)
+        return dataclasses.replace(after, status=jnp.where(stuck, Status.STUCK, after.status))
+    if (np.asarray(legal) < length).any():
+        raise _refusal(after, np.asarray(legal), length, each)
     return after
 
 
@@ -78,29 +81,44 @@ def _read_specs(tables: Tables, state: State, *_: Array):
 @on_any_mesh(_read_specs)
 def _read(
     tables: Tables, state: State, symbols: Int[Array, "*batch bytes"], length: Int[Array, "*batch"]
-) -> tuple[State, Bool[Array, "*batch"]]:
-    """The states after so many symbols, and whether some text of the grammar begins so."""
-    read = functools.partial(row_read, tables)
-    after = over_batch(read, state.status.ndim)(state, symbols, jnp.zeros_like(length), length)
-    return after, viable(tables, after)[1]
+) -> tuple[State, Int[Array, "*batch"]]:
+    """The states after so many symbols, and with how many of them some text of the grammar begins.
+
+    Masks are right behind a text with which one of the grammar begins, and one symbol further; so each symbol
+    is looked at before the next one is read. Only where the next one is no token can a mask be empty although
+    the text goes on, within a longer token.
+    """
+    alone, most = _alone(tables), length.max(initial=0)
+
+    def step(carry):
+        place, state, legal, going = carry
+        some = viable(tables, state)[1]
+        legal = jnp.where(going & some & (place <= length), place, legal)
+        symbol = jnp.take(symbols, place, axis=-1, mode="clip")
+        going &= (place < length) & (some | ~alone[symbol])
+        end = place + going.astype(jnp.int32)
+        return place + 1, read(state, symbols, jnp.broadcast_to(place, end.shape), end), legal, going
+
+    read = over_batch(functools.partial(row_read, tables), state.status.ndim)
+    carry = jnp.int32(0), state, 0 * state.status, state.status == Status.RUNNING
+    _, state, legal, _ = lax.while_loop(lambda carry: carry[0] <= most, step, carry)
+    return state, legal
 
 
-def _refusal(
-    tables: Tables, state: State, symbols: np.ndarray, length: np.ndarray, texts: Sequence[bytes]
-) -> PrefixError:
-    """Names the first illegal byte of the first row that has one, by bisection."""
-    low, high = np.zeros_like(length), length + 1
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        legal = np.asarray(_read(tables, state, symbols, middle)[1])
-        low, high = np.where(legal, middle, low), np.where(legal, high, middle)
-    row = int(np.flatnonzero(low.reshape(-1) < length.reshape(-1))[0])
-    position, text = int(low.reshape(-1)[row]), texts[row]
-    status = _read(tables, state, symbols, np.minimum(low + 1, length))[0].status
+def _alone(tables: Tables) -> Bool[Array, " symbols"]:
+    """The symbols that are tokens."""
+    begin, end = tables.token_offset[:-1], tables.token_offset[1:]
+    return jnp.zeros(END_OF_TEXT + 1, bool).at[tables.token_symbol[begin]].max(end - begin == 1)
+
+
+def _refusal(after: State, legal: np.ndarray, length: np.ndarray, texts: Sequence[bytes]) -> PrefixError:
+    """Names the first illegal byte of the first row that has one."""
+    row = int(np.flatnonzero((legal < length).reshape(-1))[0])
+    position, text = int(legal.reshape(-1)[row]), texts[row]
     where = f" of row {row}" if len(texts) > 1 else ""
     message = f"Byte {position} of the prefix{where}, {text[position : position + 1]!r}, "
-    if int(status.reshape(-1)[row]) == Status.OVERFLOW:
-        message += f"needs a stack of more than {state.max_depth} parser states: raise `max_depth`."
+    if int(np.asarray(after.status).reshape(-1)[row]) == Status.OVERFLOW:
+        message += f"needs a stack of more than {after.max_depth} parser states: raise `max_depth`."
     else:
         message += (
             f"cannot follow {text[max(position - 20, 0) : position]!r}: no text of the grammar that the "

@@ -74,6 +74,19 @@ def test_a_token_that_cannot_be_read_makes_the_row_stuck(nested: jaxgcd.Tables, 
     assert (state.lexer == fresh.lexer).all() and (state.stack == fresh.stack).all()
 
 
+def test_wide_ids_do_not_become_tokens(nested: jaxgcd.Tables) -> None:
+    """2³² + 2 is token 2 if its upper half is cut off, and 2³² - 1 would be -1, "none was drawn"."""
+    state = jaxgcd.init(nested)
+    logits = jnp.zeros(nested.size)
+    drawn, _ = jaxgcd.constrain(nested, state, jnp.uint32(2**32 - 1), logits)
+    assert int(drawn.status) == jaxgcd.Status.STUCK
+    with jax.enable_x64(True):
+        for token in (2**32 + 2, 2 - 2**32):
+            wide = jnp.int64(token)
+            assert int(jaxgcd.advance(nested, state, wide).status) == jaxgcd.Status.STUCK
+            assert int(jaxgcd.advance_many(nested, state, wide[None])[1].count) == 0
+
+
 def test_overflow_keeps_the_text_and_disturbs_no_other_row() -> None:
     tables = jaxgcd.compile_grammar(NESTED, VOCABULARY, max_depth=6)
     state = before = jaxgcd.init(tables, (2,))
