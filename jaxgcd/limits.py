@@ -28,6 +28,8 @@ class Limits:
         regex_nodes: nodes of one terminal's nondeterministic automaton.
         regex_states: states of a deterministic automaton of one terminal, or of one of its lookarounds.
         regex_steps: steps to make the deterministic automata of all terminals.
+        scanner_steps: steps of terminals that are read side by side, one symbol each, in all states of the
+            scanners together.
         lexer_states: states of the automaton of all scanners together, of the lexer, and of what terminals
             can see on their left.
         formulas: nodes of the decision diagram of what lookarounds wait for.
@@ -63,6 +65,7 @@ class Limits:
     regex_nodes: int = 50_000
     regex_states: int = 50_000
     regex_steps: int = 2_000_000
+    scanner_steps: int = 2_000_000
     lexer_states: int = 50_000
     formulas: int = 400_000
     parser_actions: int = 1_000_000

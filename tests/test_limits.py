@@ -87,6 +87,7 @@ TINY = {
     "regex_nodes": 1,
     "regex_states": 1,
     "regex_steps": 1,
+    "scanner_steps": 1,
     "lexer_states": 2,
     "formulas": 3,
     "parser_actions": 1,

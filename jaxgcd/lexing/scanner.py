@@ -189,7 +189,11 @@ class _Builder:
         number: dict[tuple[_Thread, ...], int] = {}
         trans = [[DEAD] * len(self._bytes)]
         matches: list[tuple[Match, ...]] = [()]
+        limits, steps = self._patterns.budget.limits, 0
         for threads in todo:
+            steps += sum(len(self._read(thread.automaton, thread.state)) for thread in threads)
+            if steps > limits.scanner_steps:
+                raise self._too_large(todo, "scanner_steps", "steps")
             row = [DEAD] * len(self._bytes)
             for symbol, found in self._step(threads).items():
                 after = tuple(found)
@@ -200,8 +204,8 @@ class _Builder:
             trans.append(row)
             matches.append(tuple(self._matches(threads)))
             self._patterns.budget.step()
-            if len(todo) > self._patterns.budget.limits.lexer_states:
-                raise self._too_large(todo)
+            if len(todo) > limits.lexer_states:
+                raise self._too_large(todo, "lexer_states", "states")
         return self._minimal(left, start, starts, np.array(trans, np.int32), matches)
 
     def _number_starts(self, row: list[tuple[_Thread, ...] | None], todo: list) -> list[int]:
@@ -213,7 +217,7 @@ class _Builder:
                 own[threads] = len(todo)
         return [own[threads] for threads in row]
 
-    def _too_large(self, states: Sequence[tuple[_Thread, ...]]) -> GrammarTooLarge:
+    def _too_large(self, states: Sequence[tuple[_Thread, ...]], limit: str, unit: str) -> GrammarTooLarge:
         """Names the terminals that are read, side by side, in more states than any others are."""
         read = Counter(frozenset(self._regexes[thread.automaton] for thread in found) for found in states)
         regexes = sorted(read.most_common(1)[0][0])
@@ -223,7 +227,7 @@ class _Builder:
             others = f" and {more} more" if more > 0 else ""
             subject = f"terminals {', '.join(names)}{others}: to tell them apart, the scanners need"
             remedy = "bound their repeats, or let them begin differently"
-        return self._patterns.budget.exceeded("lexer_states", subject, "states", remedy)
+        return self._patterns.budget.exceeded(limit, subject, unit, remedy)
 
     def _step(self, threads: tuple[_Thread, ...]) -> dict[int, list[_Thread]]:
         """The threads after each symbol that some thread reads."""

@@ -209,6 +209,17 @@ RULES = [
         limits=QUICK_LARK,
     ),
     Hostile(
+        "300 terminals side by side",
+        lambda: (
+            "start: ("
+            + " | ".join(f"T{i}" for i in range(300))
+            + ")+\n"
+            + "\n".join(f"T{i}: /[a-x]*w{chr(97 + i % 20)}{chr(97 + i // 20)}[a-z]*/" for i in range(300))
+        ),
+        says=("terminals T0, ", "tell them apart", "scanner_steps"),
+        slow=True,
+    ),
+    Hostile(
         "10,000 alternatives",
         lambda: "start: " + " | ".join(f'"k{i}"' for i in range(10_000)),
         says=("10,000 terminals|10,001 terminals", "terminals"),
