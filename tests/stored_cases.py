@@ -3,9 +3,11 @@
 import functools
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import harness
+import pytest
 
 import jaxgcd
 
@@ -34,3 +36,19 @@ def forged(header: bytes, body: bytes, *, version: int = 1, size: int | None = N
 def opened(content: bytes) -> tuple[dict[str, Any], bytes]:
     length = int.from_bytes(content[16:24], "little")
     return json.loads(content[64 : 64 + length]), content[64 + length :]
+
+
+def save_small(folder: Path) -> Path:
+    """The smallest file of tables, and one with what the host needs."""
+    tables = jaxgcd.compile_grammar('start: "a" | "(" start ")"', VOCABULARY, check="host")
+    jaxgcd.save(folder / "tables", tables)
+    return folder / "tables"
+
+
+def refused(path: Path) -> str:
+    """Loading is a `StorageError` that names the file; its text."""
+    with pytest.raises(jaxgcd.StorageError) as caught:
+        jaxgcd.load(path)
+    message = str(caught.value)
+    assert repr(str(path)) in message and "Make the file again" in message
+    return message
