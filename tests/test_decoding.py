@@ -80,11 +80,15 @@ def test_wide_ids_do_not_become_tokens(nested: jaxgcd.Tables) -> None:
     logits = jnp.zeros(nested.size)
     drawn, _ = jaxgcd.constrain(nested, state, jnp.uint32(2**32 - 1), logits)
     assert int(drawn.status) == jaxgcd.Status.STUCK
-    with jax.enable_x64(True):
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", True)
+    try:
         for token in (2**32 + 2, 2 - 2**32):
             wide = jnp.int64(token)
             assert int(jaxgcd.advance(nested, state, wide).status) == jaxgcd.Status.STUCK
             assert int(jaxgcd.advance_many(nested, state, wide[None])[1].count) == 0
+    finally:
+        jax.config.update("jax_enable_x64", before)
 
 
 def test_overflow_keeps_the_text_and_disturbs_no_other_row() -> None:
