@@ -30,6 +30,7 @@ GRAIN = 2e-3
 """Seconds that the repeated steps of one run take together, or a single one if it takes longer."""
 
 MOST_TURNS = 1024
+"""So often a step is repeated at most, however short it is."""
 
 LONG = 1.0
 """Seconds after which runs are not repeated any more."""

@@ -64,8 +64,8 @@ def look_up(array: Array, *index: Array | int) -> Array:
 def masks(tables: Tables, state: State) -> Mask:
     """The tokens that may follow the texts of some rows; the state has one batch axis."""
     terminal, base = look_up(tables.slot_terminal, state.lexer), look_up(tables.slot_base, state.lexer)
-    stepped = _stepped(tables, state.stack, state.depth, terminal)
-    top = _per_slot(Stepped.top)(stepped, state.stack)
+    stepped = jax.vmap(functools.partial(_stepped, tables))(state.stack, state.depth, terminal)
+    top = jax.vmap(_each(Stepped.top))(stepped, state.stack)
     column = look_up(tables.column, top, (terminal > 0).astype(jnp.int32))
     index = jnp.where((base > 0) & stepped.ok, base + column, 0)
     edge = look_up(tables.entry, index)
@@ -81,7 +81,7 @@ def masks(tables: Tables, state: State) -> Mask:
 
     def walk(carry):
         node, position, words, some = carry
-        below = _per_slot(Stepped.state)(stepped, state.stack, position)
+        below = jax.vmap(_each(Stepped.state))(stepped, state.stack, position)
         edge = look_up(tables.node_edge, node, look_up(tables.place, below))
         edge = jnp.where(position >= 0, edge, 0)
         row = look_up(tables.edge_row, edge)
@@ -93,25 +93,22 @@ def masks(tables: Tables, state: State) -> Mask:
 
 
 def _stepped(tables: Tables, stack: Array, depth: Array, terminal: Array) -> Stepped:
-    """Each terminal stepped on its reading's stack, `[rows, K, slots]`."""
-    return jax.vmap(jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0))))(
-        stack, depth, terminal
-    )
+    """Terminals `[K, n]` of one row, each stepped on its reading's stack."""
+    return jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))(stack, depth, terminal)
 
 
-def _per_slot(function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of one slot's `Stepped`, its reading's stack, and maybe more of the slot, for all slots."""
+def _each(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of one `Stepped`, its reading's stack, and maybe more, for all `[K, n]` of one row."""
 
     def of_all(stepped: Stepped, stack: Array, *more: Array) -> Array:
-        slots = jax.vmap(function, (0, None, *(0 for _ in more)))
-        return jax.vmap(jax.vmap(slots))(stepped, stack, *more)
+        return jax.vmap(jax.vmap(function, (0, None, *(0 for _ in more))))(stepped, stack, *more)
 
     return of_all
 
 
 def _union(tables: Tables, rows: Array, words: Array | None = None) -> Array:
-    """Pages of token bits, `uint32[rows, shards, pages in a shard, words in a page]`, and the union of some
-    table rows for each.
+    """The union of some table rows for each row of the batch, and of `words` if there are any already; both
+    as pages of token bits, `uint32[rows, shards, pages in a shard, words in a page]`.
 
     Most slots have no table row or the same one, so the distinct ones are looked at, one after another, the
     largest number first.
@@ -232,8 +229,8 @@ def _read(tables: Tables, runs: Runs, symbol: Array) -> tuple[Runs, Array]:
     gate = look_up(tables.emit_gate, lexer)
     reads = tables.gate_reads[gate, symbol] > 0
     terminal = jnp.where(reads, look_up(tables.emit_terminal, lexer), 0)
-    step = jax.vmap(jax.vmap(functools.partial(_step, tables), (None, None, 0)))(stack, depth, terminal)
-    top = jax.vmap(jax.vmap(Stepped.top, (0, None)))(step, stack)
+    step = _stepped(tables, stack, depth, terminal)
+    top = _each(Stepped.top)(step, stack)
     begun = look_up(tables.gate_state, gate, look_up(tables.scanner, top))
     begun = jnp.where(step.ok & reads, look_up(tables.delta, begun, symbol), 0)
     # Each reading as it goes on, and then as it ends its lexeme in one way or another.

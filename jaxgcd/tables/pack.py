@@ -141,7 +141,7 @@ def _parser(compiled: Compiled, budget: Budget) -> dict[str, np.ndarray]:
         "action": action,
         "goto": goto,
         "landing": landing,
-        "takes": pack_bits(takes, -(-takes.shape[1] // 32)),
+        "takes": pack_bits(takes, _terminal_words(table)),
         "rule_size": np.array([rule.size for rule in table.rules], np.int32),
         "rule_origin": np.array([rule.origin for rule in table.rules], np.int32),
         "start_parser": np.array([START_STATE], np.int32),
